@@ -1,0 +1,18 @@
+# cmake --install: library, headers, find_package(vaeproof), pkg-config file.
+include(CMakePackageConfigHelpers)
+install(TARGETS vaeref EXPORT vaeproofTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ref/include/vaeref DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+foreach(tool vaeref_cli vaebench)
+  if(TARGET ${tool})
+    install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
+install(EXPORT vaeproofTargets NAMESPACE vaeproof:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vaeproof)
+configure_package_config_file(cmake/vaeproofConfig.cmake.in
+  ${CMAKE_BINARY_DIR}/vaeproofConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vaeproof)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/vaeproofConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+configure_file(cmake/vaeproof.pc.in ${CMAKE_BINARY_DIR}/vaeproof.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/vaeproofConfig.cmake ${CMAKE_BINARY_DIR}/vaeproofConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vaeproof)
+install(FILES ${CMAKE_BINARY_DIR}/vaeproof.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
