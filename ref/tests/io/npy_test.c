@@ -222,6 +222,7 @@ static const struct {
     {RAW("\x93NUMPY\1\0v"), VR_E_FORMAT, "truncated: 9 bytes"},
     {RAW("\x93NUMPY\2\0v\0\0"), VR_E_FORMAT, "truncated: 11 bytes"},
     {RAW("\x93NUMPY\1\0v\0{}"), VR_E_FORMAT, "truncated: header needs bytes 10..128"},
+    {RAW("\x93NUMPY\1\0\3\0{}"), VR_E_FORMAT, "truncated: header needs bytes 10..13"},
     {RAW("\x93NUMPY\2\0\xff\xff\xff\xff{}"), VR_E_FORMAT, "truncated: header needs"},
     {RAW("\x93NUMPY\4\0v\0{}"), VR_E_UNSUPPORTED, ".npy version 4; 1, 2 or 3"},
     {RAW("\x93NUMPY\0\0v\0{}"), VR_E_UNSUPPORTED, ".npy version 0"},

@@ -182,6 +182,35 @@ Test(safetensors, empty_files_scalars_zero_size_and_odd_names_are_legal)
     io_dir_remove(&d);
 }
 
+Test(safetensors, headers_are_padded_to_eight_bytes_and_no_more)
+{
+    io_dir d = io_dir_make();
+    const char *path = IO_FILE(&d, "pad.safetensors");
+    int unpadded = 0;
+    for (int length = 0; length < 16; length++) {
+        char name[16];
+        memset(name, 'n', sizeof name);
+        name[length] = '\0';
+        const char *names[] = {name};
+        uint8_t v = 7;
+        vr_tensor t = {VR_U8, 1, {1}, &v};
+        cr_assert(!vr_safetensors_write(path, names, &t, 1, NULL, 0, NULL));
+        size_t size;
+        uint8_t *p = io_get(path, &size);
+        uint64_t n;
+        memcpy(&n, p, 8);
+        cr_assert(n % 8 == 0 && size == 8 + n + 1 && p[size - 1] == 7, "name of %d", length);
+        size_t pad = 0;
+        while (p[8 + n - 1 - pad] == ' ')
+            pad++;
+        cr_assert(pad < 8, "name of %d: %zu spaces", length, pad);
+        unpadded += pad == 0;
+        free(p);
+    }
+    cr_assert(unpadded == 2);
+    io_dir_remove(&d);
+}
+
 Test(safetensors, the_writer_refuses_what_a_reader_would)
 {
     io_dir d = io_dir_make();
