@@ -19,12 +19,11 @@ struct vr_prog_block {
     max_align_t data[];
 };
 
-/* Keeps the first failure. Always -1, so builders can return it. */
+/* Keeps the failure, the first: open_for_building lets no call come here after
+ * it. Always -1, so builders can return it. */
 VR_PRINTF(3, 4) static int32_t stick(vr_program *p, vr_status s, const char *fmt, ...)
 {
     vr_error *f = &p->memory->failure;
-    if (f->status != VR_OK)
-        return -1;
     char text[sizeof f->text];
     va_list ap;
     va_start(ap, fmt);
