@@ -139,7 +139,8 @@ Test(program_validate, a_convolution_that_does_not_fit_is_refused_by_name)
         vr_status status;
         const char *says;
     } row[] = {
-        {VR_E_SHAPE, "conv2d 'c': weight 'c.weight' [6,5,3,3] takes 5 channels, but its input 'a' has 4"},
+        {VR_E_SHAPE,
+         "conv2d 'c': weight 'c.weight' [6,5,3,3] takes 5 channels, but its input 'a' has 4"},
         {VR_E_SHAPE, "conv2d 'c': weight 'c.weight' [6,4], wanted rank 4"},
         {VR_E_SHAPE, "conv2d 'c': bias 'c.bias' [4], wanted [6], one per channel"},
         {VR_E_RANGE, "conv2d 'c': padding top is -1"},
