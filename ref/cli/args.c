@@ -59,13 +59,16 @@ typedef struct parse {
     void *ctx;
     const struct argp *argp;
     int code; /* CLI_CONTINUE until something ends the command */
+    int next; /* index after what getopt refused */
 } parse;
 
 static void print_help(const parse *p)
 {
     char name[64];
     snprintf(name, sizeof name, "vaeref %s", p->spec->name);
+    setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* two lines that help nobody */
     argp_help(p->argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+    putchar('\n');
 }
 
 static error_t take(int key, char *arg, struct argp_state *state)
@@ -81,9 +84,11 @@ static error_t take(int key, char *arg, struct argp_state *state)
         puts("vaeref " VAEREF_VERSION);
         p->code = CLI_OK;
         return EINTR;
+    case ARGP_KEY_ERROR:
+        p->next = state->next;
+        return ARGP_ERR_UNKNOWN;
     case ARGP_KEY_INIT:
     case ARGP_KEY_SUCCESS:
-    case ARGP_KEY_ERROR:
     case ARGP_KEY_ARGS:
     case ARGP_KEY_NO_ARGS:
     case ARGP_KEY_END:
@@ -137,13 +142,15 @@ int cli_parse(const cli_spec *spec, int argc, char **argv, void *ctx)
 {
     struct argp_option opt[MAX_OPTIONS + 3];
     int n = 0;
-    for (; spec->options[n].name && n < MAX_OPTIONS; n++)
+    for (; spec->options[n].name && n < MAX_OPTIONS; n++) {
         opt[n] = spec->options[n];
+        opt[n].group = n + 1; /* argp sorts within a group; keep the order given */
+    }
     opt[n++] = (struct argp_option){"help", KEY_HELP, NULL, 0, "Show this text", -1};
     opt[n++] = (struct argp_option){"version", KEY_VERSION, NULL, 0, "Show the version", -1};
     opt[n] = (struct argp_option){0};
     struct argp argp = {opt, take, NULL, spec->doc, NULL, NULL, NULL};
-    parse p = {spec, ctx, &argp, CLI_CONTINUE};
+    parse p = {spec, ctx, &argp, CLI_CONTINUE, 0};
     int end = argc;
     argp_err_exit_status = CLI_USAGE;
     error_t e = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_EXIT | ARGP_NO_HELP, &end, &p);
@@ -151,9 +158,13 @@ int cli_parse(const cli_spec *spec, int argc, char **argv, void *ctx)
         return p.code;
     if (e == ENOMEM)
         return cli_error(CLI_FAILURE, "out of memory while reading the arguments");
-    if (e)
-        return refused(spec, opt, optind > 0 && optind <= argc ? argv[optind - 1] : NULL);
-    return CLI_CONTINUE;
+    if (!e)
+        return CLI_CONTINUE;
+    /* In "-zq" getopt stops at z without going on to the next argument. */
+    int at = p.next - 1;
+    if ((at < 1 || argv[at][0] != '-') && p.next < argc)
+        at = p.next;
+    return refused(spec, opt, at > 0 ? argv[at] : NULL);
 }
 
 /* ---- numbers ------------------------------------------------------------------ */

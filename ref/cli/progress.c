@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define WIDTH 32 /* of the bar */
+
 static volatile sig_atomic_t interrupted;
 
 static void note_interrupt(int sig)
@@ -74,7 +76,6 @@ bool cli_progress_update(cli_progress *p, int64_t done, int64_t total)
     if (!p->show || total <= 0 || now - p->last < 0.1)
         return true;
     p->last = now;
-    enum { WIDTH = 32 };
     double part = (double)done / (double)total;
     int full = (int)(part * WIDTH);
     char bar[WIDTH + 1], left[40] = "";
