@@ -82,9 +82,7 @@ static vr_status plan(run *x, vr_error *err)
     if (s)
         return vr_fail_prefix(err, "%s", a->latents.spec);
     r->out_shape = r->shape[p->output];
-    int64_t bytes = a->policy == VR_POLICY_TRUTH                              ? 8
-                    : a->policy == VR_POLICY_F16 || a->policy == VR_POLICY_BF16 ? 2
-                                                                                : 4;
+    int64_t bytes = a->policy == VR_POLICY_TRUTH ? 8 : 4; /* 16-bit values lie in floats */
     s = vr_program_cost_of(p, r->latent, bytes, &r->cost, r->op_cost, err);
     if (!s)
         s = check_picture(a, r->out_shape, err);
@@ -94,7 +92,7 @@ static vr_status plan(run *x, vr_error *err)
         char need[40], have[40];
         return vr_fail(err, VR_E_BUDGET,
                        "this decode needs %s of activations (at '%s'), --memory-limit allows %s; "
-                       "want smaller latents, a 16-bit policy or a higher limit",
+                       "want smaller latents or a higher limit",
                        cli_bytes_text((uint64_t)r->cost.peak_bytes, need, sizeof need),
                        p->op[r->cost.peak_op].tap,
                        cli_bytes_text(a->memory_limit, have, sizeof have));
