@@ -194,17 +194,23 @@ Test(program_cost, one_operation_costs_what_it_reads_writes_and_multiplies)
     vr_program_free(p);
 }
 
-Test(program_cost, a_3x3_convolution_before_attention_is_no_projection)
+Test(program_cost, only_1x1_convolutions_beside_attention_are_projections)
 {
-    vr_program *p = vr_program_new("hand", 2);
-    int32_t q = topo_conv(p, "q", 0, 2, 3, false);
-    int32_t o = vr_program_attention(p, "o", q, q, q, 1.0);
-    int32_t y = topo_conv(p, "y", o, 2, 3, false);
-    cr_assert(vr_program_finish(p, y, 0, 1, NULL) == VR_OK);
-    vr_program_cost c;
-    cr_assert(vr_program_cost_of(p, (vr_shape){1, 2, 1, 4, 4}, 4, &c, NULL, NULL) == VR_OK);
-    cr_assert(c.attention_projection_macs == 0 && c.conv_macs == 2 * 36 * 16);
-    vr_program_free(p);
+    static const int64_t kernel[][2] = {{3, 3}, {3, 1}, {1, 3}};
+    for (int i = 0; i < 3; i++) {
+        const int64_t kh = kernel[i][0], kw = kernel[i][1];
+        vr_program *p = vr_program_new("hand", 2);
+        int32_t w = topo_weight4(p, "w", 2, 2, kh, kw);
+        int32_t q = vr_program_conv2d_pads(p, "q", 0, w, -1, kh / 2, kh / 2, kw / 2, kw / 2);
+        int32_t o = vr_program_attention(p, "o", q, q, q, 1.0);
+        int32_t y = vr_program_conv2d_pads(p, "y", o, w, -1, kh / 2, kh / 2, kw / 2, kw / 2);
+        cr_assert(vr_program_finish(p, y, 0, 1, NULL) == VR_OK);
+        vr_program_cost c;
+        cr_assert(vr_program_cost_of(p, (vr_shape){1, 2, 1, 4, 4}, 4, &c, NULL, NULL) == VR_OK);
+        cr_assert(c.attention_projection_macs == 0, "%d", i);
+        cr_assert(c.conv_macs == 2 * 4 * kh * kw * 16, "%d", i);
+        vr_program_free(p);
+    }
 }
 
 Test(program_cost, weights_are_counted_once_and_in_their_stored_type)

@@ -77,7 +77,8 @@ Test(program_reading, a_latent_that_does_not_fit_is_refused_with_the_operation)
     } row[] = {
         {{1, 3, 1, 4, 4}, "the latent has 3 channels, wanted 4"},
         {{1, 4, 1, 0, 4}, "latent: shape"},
-        {{1, 4, 1, 1, 4}, "conv2d 'c': a kernel of 3 x 3 (rows x columns) does not fit an input of 2 x 8"},
+        {{1, 4, 1, 1, 4},
+         "conv2d 'c': a kernel of 3 x 3 (rows x columns) does not fit an input of 2 x 8"},
         {{1, 4, 1, 4, 1}, "does not fit an input of 8 x 2 with padding 0,0,0,0"},
         {{1, 4, 1, 1 << 10, 1 << 10}, "upsample_nearest 'big': shape"},
     };

@@ -35,6 +35,10 @@ static int32_t conv_mistake(vr_program *p, int how)
     case 8:
         return vr_program_conv2d_pads(p, "c", 1, topo_weight4(p, "c.weight", 1, 4, 1, 1), -1, 0,
                                       0, 0, -3);
+    case 9: /* [6,1] is not [6] */
+        y = vr_program_weight(p, "c.bias", NULL, VR_F32, 2, (const int64_t[2]){6, 1},
+                              topology_data);
+        return vr_program_conv2d(p, "c", 1, topo_weight4(p, "c.weight", 6, 4, 3, 3), y, 1);
     default: return -1;
     }
 }
@@ -101,6 +105,12 @@ static int32_t other_mistake(vr_program *p, int how)
         y = vr_program_unary(p, "b", VR_OP_SILU, 1);
         p->op[1].in[0] = y;
         return y;
+    case 32: /* shrunk then doubled, and doubled then shrunk */
+        y = topo_weight4(p, "c.weight", 4, 4, 3, 3);
+        return vr_program_add(
+            p, "s",
+            vr_program_upsample(p, "v", vr_program_conv2d(p, "c", 1, y, -1, 0), 1, 2, 2),
+            vr_program_conv2d(p, "d", vr_program_upsample(p, "u", 1, 1, 2, 2), y, -1, 0));
     default: return -1;
     }
 }
@@ -129,7 +139,8 @@ Test(program_validate, a_convolution_that_does_not_fit_is_refused_by_name)
         vr_status status;
         const char *says;
     } row[] = {
-        {VR_E_SHAPE, "conv2d 'c': weight 'c.weight' [6,5,3,3] takes 5 channels, but its input 'a' has 4"},
+        {VR_E_SHAPE,
+         "conv2d 'c': weight 'c.weight' [6,5,3,3] takes 5 channels, but its input 'a' has 4"},
         {VR_E_SHAPE, "conv2d 'c': weight 'c.weight' [6,4], wanted rank 4"},
         {VR_E_SHAPE, "conv2d 'c': bias 'c.bias' [4], wanted [6], one per channel"},
         {VR_E_RANGE, "conv2d 'c': padding top is -1"},
@@ -138,6 +149,7 @@ Test(program_validate, a_convolution_that_does_not_fit_is_refused_by_name)
         {VR_E_SHAPE, "weight 'c.weight' [6,4,1,1048577]: a kernel extent passes 1048576"},
         {VR_E_SHAPE, "weight 'c.weight' [6,4,3,3], wanted [6,4,3,5] as the operation says"},
         {VR_E_RANGE, "conv2d 'c': padding right is -3"},
+        {VR_E_SHAPE, "conv2d 'c': bias 'c.bias' [6,1], wanted [6]"},
     };
     for (int i = 0; i < (int)(sizeof row / sizeof row[0]); i++) {
         vr_program *p = start();
@@ -184,6 +196,7 @@ Test(program_validate, other_mistakes_are_refused_by_name)
         {VR_E_ARGUMENT, "the output is value -1"},
         {VR_E_ARGUMENT, "the output is value 2, wanted the result of an operation, 1..1"},
         {VR_E_ARGUMENT, "relu 'a': input 0 is value 2, but it is operation 1"},
+        {VR_E_SHAPE, "add 's': 'v' has 2 x latent -4 rows and 'd' has 2 x latent -2"},
     };
     for (int i = 0; i < (int)(sizeof row / sizeof row[0]); i++) {
         vr_program *p = start();
