@@ -48,9 +48,9 @@ static void line(doctor *d, const char *what, const char *state, const char *tex
     if (d->json)
         return;
     if (*fix)
-        printf("%-14s %s: %s%s%s\n", what, state, fix, *text ? "   # " : "", text);
+        printf("%-16s %s: %s%s%s\n", what, state, fix, *text ? "   # " : "", text);
     else
-        printf("%-14s %-7s  %s\n", what, state, text);
+        printf("%-16s %-7s  %s\n", what, state, text);
 }
 
 static void required(doctor *d)
