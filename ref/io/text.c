@@ -44,8 +44,8 @@ bool vr_io_is_utf8(const char *text)
 {
     const uint8_t *p = (const uint8_t *)text;
     while (*p) {
-        int more = *p < 0x80 ? 0 : *p < 0xc2 ? -1 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : *p < 0xf5 ? 3 : -1;
-        if (more < 0)
+        int more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3; /* bytes that follow */
+        if ((*p >= 0x80 && *p < 0xc2) || *p > 0xf4)
             return false;
         /* Second byte: no overlong form, no surrogate, nothing above U+10FFFF. */
         uint8_t low = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : 0x80;

@@ -250,6 +250,24 @@ Test(safetensors, the_writer_refuses_what_a_reader_would)
     io_dir_remove(&d);
 }
 
+Test(safetensors, only_well_formed_utf8_is_a_name)
+{
+    static const struct {
+        const char *text;
+        bool good;
+    } rows[] = {
+        {"", true},           {"plain", true},          {"\xc2\x80", true},
+        {"\xdf\xbf", true},   {"\xe0\xa0\x80", true},  {"\xed\x9f\xbf", true},
+        {"\xee\x80\x80", true}, {"\xf0\x90\x80\x80", true}, {"\xf4\x8f\xbf\xbf", true},
+        {"\x80", false},      {"\xc1\xbf", false},      {"\xc2", false},
+        {"\xc2 ", false},     {"\xe0\x9f\xbf", false},  {"\xed\xa0\x80", false},
+        {"\xe2\x82", false},  {"\xf0\x8f\xbf\xbf", false}, {"\xf4\x90\x80\x80", false},
+        {"\xf5\x80\x80\x80", false}, {"\xff", false}, {"a\xe2\x82\xacz", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cr_assert(vr_io_is_utf8(rows[i].text) == rows[i].good, "row %zu", i);
+}
+
 Test(safetensors, the_writer_obeys_the_header_limit_of_the_reader)
 {
     io_dir d = io_dir_make();
