@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the scripts in ci/: where the repository is, how many jobs, which
 # generator. Sourced, not run.
 # SPDX-License-Identifier: MIT

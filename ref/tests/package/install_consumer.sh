@@ -24,9 +24,12 @@ check() { # HOW PROGRAM
 mv "$work/first" "$work/moved" # an installed tree must not remember where it was put
 prefix=$work/moved
 
-"$cmake" -S "$here/consumer" -B "$work/b" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$flags" \
-    -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
-    "$cmake" --build "$work/b" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+if ! { "$cmake" -S "$here/consumer" -B "$work/b" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_C_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$prefix" &&
+    "$cmake" --build "$work/b"; } >"$work/log" 2>&1; then
+    cat "$work/log"
+    exit 1
+fi
 check find_package "$work/b/consumer"
 
 pc=$(find "$prefix" -name vaeproof.pc)
