@@ -1,0 +1,208 @@
+/* conv2d under golden and truth (clause N4.2): per output one chain in f64,
+ * starting at the bias, over input channel, kernel row, kernel column.
+ *
+ * The image is cut into items (rows x columns x a range of output channels).
+ * An item's input is widened once into a patch
+ *     patch[column tile][row][ci][stride]   (f64, zero outside the image)
+ * that stays in the second-level cache while the packed weights
+ *     packed[co block][ci][kh][kw][mr]
+ * stream past it. Which item an output falls into does not change its bits.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include <omp.h>
+
+#include "ops/ops.h"
+
+enum { PATCH_BYTES = 1400 * 1024, ITEMS_PER_THREAD = 6 };
+
+typedef struct conv_plan {
+    int64_t images, ci, h, w, co, kh, kw, top, left, oh, ow; /* oh x ow: output extent */
+    int64_t depth;      /* ci*kh*kw */
+    int64_t mr, nr, blocks;
+    int64_t stride;     /* doubles per packed row: nr + kw - 1, rounded to a cache line */
+    int64_t rows, tiles;/* output rows and column tiles of an item */
+    int64_t bands, groups, splits; /* items: bands x groups x splits per image */
+    int64_t patch;      /* doubles */
+} conv_plan;
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static conv_plan plan_conv(const vr_arith *a, const vr_op *op, vr_shape xs, vr_shape ys)
+{
+    conv_plan p = {.images = xs.n * xs.t, .ci = xs.c, .h = xs.h, .w = xs.w, .co = ys.c,
+                   .kh = op->p.conv2d.kh, .kw = op->p.conv2d.kw, .top = op->p.conv2d.pad_top,
+                   .left = op->p.conv2d.pad_left, .oh = ys.h, .ow = ys.w,
+                   .mr = a->k->mr, .nr = a->k->nr};
+    if (p.kh == 1 && p.kw == 1 && ys.h == xs.h && ys.w == xs.w) {
+        p.w = p.ow = xs.h * xs.w; /* a 1x1 kernel sees no rows */
+        p.h = p.oh = 1;
+    }
+    p.depth = p.ci * p.kh * p.kw;
+    p.blocks = ceil_div(p.co, p.mr);
+    p.stride = (p.nr + p.kw - 1 + 7) / 8 * 8;
+    int64_t row_bytes = p.ci * p.stride * 8;
+    int64_t all_tiles = ceil_div(p.ow, p.nr);
+    int64_t room = PATCH_BYTES / row_bytes; /* packed rows x tiles that fit */
+    p.tiles = room / (p.kh + 1);
+    p.tiles = p.tiles < 1 ? 1 : p.tiles > 4 ? 4 : p.tiles;
+    p.tiles = p.tiles > all_tiles ? all_tiles : p.tiles;
+    p.rows = room / p.tiles - (p.kh - 1);
+    p.rows = p.rows < 1 ? 1 : p.rows > p.oh ? p.oh : p.rows;
+    p.bands = ceil_div(p.oh, p.rows);
+    p.groups = ceil_div(all_tiles, p.tiles);
+    int64_t items = p.images * p.bands * p.groups, want = (int64_t)a->threads * ITEMS_PER_THREAD;
+    p.splits = 1;
+    if (a->threads > 1 && items < want)
+        p.splits = ceil_div(want, items);
+    if (p.splits > p.blocks)
+        p.splits = p.blocks;
+    p.patch = p.tiles * (p.rows + p.kh - 1) * p.ci * p.stride;
+    return p;
+}
+
+/* dst[0..stride) = x[x0 .. x0+stride), zero outside [0, w). */
+static void pack_row(const vr_arith *a, double *dst, const void *row, int64_t x0, int64_t w,
+                     int64_t stride)
+{
+    int64_t lo = x0 < 0 ? -x0 : 0;
+    int64_t hi = x0 + stride > w ? w - x0 : stride;
+    if (hi <= lo) {
+        memset(dst, 0, (size_t)stride * 8);
+        return;
+    }
+    for (int64_t i = 0; i < lo; i++)
+        dst[i] = 0.0;
+    if (vr_arith_is_f64(a))
+        memcpy(dst + lo, (const double *)row + x0 + lo, (size_t)(hi - lo) * 8);
+    else
+        a->k->widen((const float *)row + x0 + lo, dst + lo, hi - lo);
+    for (int64_t i = hi; i < stride; i++)
+        dst[i] = 0.0;
+}
+
+static void pack_patch(const vr_arith *a, const conv_plan *p, const char *image,
+                       int64_t channel_stride, int64_t elem, int64_t y0, int64_t rows,
+                       int64_t tile0, int64_t tiles, double *patch)
+{
+    int64_t in_rows = rows + p->kh - 1;
+    for (int64_t t = 0; t < tiles; t++)
+        for (int64_t r = 0; r < in_rows; r++) {
+            int64_t y = y0 + r - p->top;
+            int64_t x0 = (tile0 + t) * p->nr - p->left;
+            double *dst = patch + (t * in_rows + r) * p->ci * p->stride;
+            if (y < 0 || y >= p->h) {
+                memset(dst, 0, (size_t)(p->ci * p->stride) * 8);
+                continue;
+            }
+            for (int64_t c = 0; c < p->ci; c++)
+                pack_row(a, dst + c * p->stride, image + (c * channel_stride + y * p->w) * elem, x0,
+                         p->w, p->stride);
+        }
+}
+
+/* One tile's sums to the output row, rounded once. */
+static void store_tile(const vr_arith *a, const double *acc, int64_t nr, int64_t channels,
+                       int64_t columns, void *y, int64_t y_channel)
+{
+    for (int64_t m = 0; m < channels; m++) {
+        if (vr_arith_is_f64(a)) {
+            memcpy((double *)y + m * y_channel, acc + m * nr, (size_t)columns * 8);
+        } else {
+            float *dst = (float *)y + m * y_channel;
+            for (int64_t i = 0; i < columns; i++)
+                dst[i] = (float)acc[m * nr + i];
+        }
+    }
+}
+
+static void run_item(const vr_arith *a, const conv_plan *p, int64_t item, const double *packed,
+                     const double *bias, vr_view x, vr_view y, double *patch)
+{
+    int64_t split = item % p->splits, rest = item / p->splits;
+    int64_t group = rest % p->groups;
+    rest /= p->groups;
+    int64_t band = rest % p->bands, image = rest / p->bands;
+    int64_t n = image / x.shape.t, t = image % x.shape.t;
+    int64_t elem = vr_arith_is_f64(a) ? 8 : 4;
+    int64_t x_channel = x.shape.t * p->h * p->w, y_channel = y.shape.t * p->oh * p->ow;
+    const char *src = (const char *)x.data + (n * p->ci * x_channel + t * p->h * p->w) * elem;
+    char *dst = (char *)y.data + (n * p->co * y_channel + t * p->oh * p->ow) * elem;
+
+    int64_t y0 = band * p->rows, rows = p->oh - y0 < p->rows ? p->oh - y0 : p->rows;
+    int64_t all_tiles = ceil_div(p->ow, p->nr), tile0 = group * p->tiles;
+    int64_t tiles = all_tiles - tile0 < p->tiles ? all_tiles - tile0 : p->tiles;
+    int64_t block0 = p->blocks * split / p->splits, block1 = p->blocks * (split + 1) / p->splits;
+    int64_t in_rows = rows + p->kh - 1;
+    pack_patch(a, p, src, x_channel, elem, y0, rows, tile0, tiles, patch);
+
+    vr_micro_fn *micro = vr_arith_is_f64(a) ? a->k->micro_strict : a->k->micro_fused;
+    double acc[VR_MAX_MR * VR_MAX_NR];
+    for (int64_t b = block0; b < block1; b++) {
+        int64_t channels = p->co - b * p->mr < p->mr ? p->co - b * p->mr : p->mr;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = 0; i < tiles; i++) {
+                micro(packed + b * p->depth * p->mr, patch + (i * in_rows + r) * p->ci * p->stride,
+                      p->ci, p->kh, p->kw, p->stride, p->ci * p->stride, bias + b * p->mr, acc);
+                int64_t x0 = (tile0 + i) * p->nr;
+                int64_t columns = p->ow - x0 < p->nr ? p->ow - x0 : p->nr;
+                store_tile(a, acc, p->nr, channels, columns,
+                           dst + (b * p->mr * y_channel + (y0 + r) * p->ow + x0) * elem, y_channel);
+            }
+    }
+}
+
+/* packed[block][depth][mr] and bias[block*mr], zero beyond co. */
+static vr_status pack_weights(const vr_arith *a, const conv_plan *p, const vr_weight *w,
+                              const vr_weight *bias, double *packed, double *packed_bias,
+                              double *row, vr_error *err)
+{
+    for (int64_t c = 0; c < p->blocks * p->mr; c++) {
+        double *dst = packed + c / p->mr * p->depth * p->mr + c % p->mr;
+        packed_bias[c] = 0.0;
+        if (c >= p->co) {
+            for (int64_t k = 0; k < p->depth; k++)
+                dst[k * p->mr] = 0.0;
+            continue;
+        }
+        vr_status s = vr_weight_read(w, a->policy, c * p->depth, p->depth, row, err);
+        if (s == VR_OK && bias)
+            s = vr_weight_read(bias, a->policy, c, 1, packed_bias + c, err);
+        if (s != VR_OK)
+            return s;
+        for (int64_t k = 0; k < p->depth; k++)
+            dst[k * p->mr] = row[k];
+    }
+    return VR_OK;
+}
+
+vr_status vr_op_conv2d(vr_arith *a, const vr_op *op, const vr_weight *w, const vr_weight *bias,
+                       vr_view x, vr_view y, vr_error *err)
+{
+    if (!vr_arith_is_fixed(a))
+        return vr_conv2d_ordered(a, op, w, bias, x, y, err);
+    const conv_plan p = plan_conv(a, op, x.shape, y.shape);
+    const int64_t padded = p.blocks * p.mr;
+    double *scratch = NULL;
+    uint64_t doubles = (uint64_t)(padded * p.depth + padded + p.depth + p.patch * a->threads);
+    vr_status s = vr_scratch(a, doubles * 8, (void **)&scratch, err);
+    if (s != VR_OK)
+        return s;
+    double *patches = scratch, *packed = patches + p.patch * a->threads;
+    double *packed_bias = packed + padded * p.depth, *row = packed_bias + padded;
+    s = pack_weights(a, &p, w, bias, packed, packed_bias, row, err);
+    if (s == VR_OK) {
+        int64_t items = p.images * p.bands * p.groups * p.splits;
+#pragma omp parallel for schedule(dynamic) num_threads(a->threads)
+        for (int64_t i = 0; i < items; i++)
+            run_item(a, &p, i, packed, packed_bias, x, y,
+                     patches + (int64_t)omp_get_thread_num() * p.patch);
+    }
+    free(scratch);
+    return s;
+}
