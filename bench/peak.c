@@ -31,5 +31,5 @@ double PEAK_NAME(int64_t steps)
         for (int j = 0; j < LANES; j++)
             sum += acc[i][j];
     vb_keep(sum);
-    return 2.0 * CHAINS * LANES * (double)steps;
+    return (double)(2 * CHAINS * LANES * steps);
 }
