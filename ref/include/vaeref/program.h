@@ -113,15 +113,19 @@ typedef struct vr_program {
 
 /* An empty program whose value 0 is a latent of `channels` channels, tap
  * "latent". The builder is sticky: after the first failure every call returns
- * -1 and vr_program_finish reports it. */
+ * -1 and vr_program_finish reports it. NULL (no memory) is taken by every
+ * builder call likewise. */
 VR_API vr_program *vr_program_new(const char *family, int64_t channels);
 VR_API void vr_program_free(vr_program *p); /* NULL-safe */
 
-/* Registers a weight; returns its index. `data` must outlive the program. */
+/* Registers a weight (float type, rank 1..5); returns its index. Names are
+ * copied, source_name NULL means the same as name; `data` must outlive the
+ * program. */
 VR_API int32_t vr_program_weight(vr_program *p, const char *name, const char *source_name,
                                  vr_dtype dtype, int32_t rank, const int64_t *dim,
                                  const void *data);
-/* Each returns the number of the value made. `tap` must be new in the program. */
+/* Each returns the number of the value made. `tap` is copied and must be new in
+ * the program. bias -1: none; gamma and beta are both needed. */
 VR_API int32_t vr_program_conv2d(vr_program *p, const char *tap, int32_t x, int32_t weight,
                                  int32_t bias, int64_t pad); /* pad: all four sides */
 VR_API int32_t vr_program_conv2d_pads(vr_program *p, const char *tap, int32_t x, int32_t weight,
@@ -142,11 +146,13 @@ VR_API int32_t vr_program_scale_shift(vr_program *p, const char *tap, int32_t x,
 VR_API int32_t vr_program_unpack(vr_program *p, const char *tap, int32_t x, int64_t fh, int64_t fw);
 VR_API int32_t vr_program_clamp(vr_program *p, const char *tap, int32_t x, double lo, double hi);
 /* Marks the output and validates the whole: inputs before uses, channel and
- * weight shapes, unique taps, every value but the output used. */
+ * weight shapes, unique taps, every value but the output used (so the output
+ * is the last value), and that values added or attended to have equal extents
+ * whatever the latent's size. A finished program cannot be added to. */
 VR_API vr_status vr_program_finish(vr_program *p, int32_t output, double range_lo,
                                    double range_hi, vr_error *err);
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading (of a finished program) ------------------------------------ */
 
 /* Value number of a tap id, or -1. */
 VR_API int32_t vr_program_find_tap(const vr_program *p, const char *tap);
@@ -163,9 +169,11 @@ VR_API void vr_program_scale(const vr_program *p, int64_t *scale_h, int64_t *sca
  * op_count entries. */
 VR_API void vr_program_live_ranges(const vr_program *p, int32_t *last);
 
-/* True when operation i may write its result over in[0] (or in[1] of an add):
- * element-wise, same element size, and that input dies there. Returns which
- * input (0, 1) or -1. `last` from vr_program_live_ranges. */
+/* Which input (0, or 1 of an add) operation i may write its result over, or -1.
+ * It must be element-wise (silu, relu, tanh_clamp, add, scale_shift, clamp) or
+ * a group norm, whose statistics are complete before it writes, and the input
+ * must die there. Never value 0: the latent belongs to the caller, so the first
+ * operation always gets a block of its own. `last` from vr_program_live_ranges. */
 VR_API int32_t vr_program_in_place(const vr_program *p, const int32_t *last, int32_t i);
 
 typedef struct vr_op_cost {
@@ -175,32 +183,38 @@ typedef struct vr_op_cost {
     int64_t written_bytes; /* activations written */
     int64_t live_bytes;    /* all values alive while it runs, in-place rule applied */
 } vr_op_cost;
+/* Live are the values made and not yet read for the last time, this operation's
+ * inputs and result among them; the latent is the caller's and never counts.
+ * Bytes are elements * element_bytes, not rounded up. Scratch memory of the
+ * operation itself (attention needs some for each thread) is not counted. A
+ * value read twice by one operation is read once in read_bytes. */
 
 typedef struct vr_program_cost {
     int64_t parameters;       /* weight elements */
     int64_t weight_bytes;
-    int64_t macs;             /* sum over operations */
-    int64_t conv_macs;
-    int64_t attention_projection_macs; /* convolutions feeding or following attention */
-    int64_t attention_macs;   /* QK^T and PV */
+    int64_t macs;             /* sum over operations: of the next three */
+    int64_t conv_macs;        /* all convolutions but those of the next line */
+    int64_t attention_projection_macs; /* 1x1 convolutions feeding or following attention */
+    int64_t attention_macs;   /* QK^T and PV: 2 * n * t * (h*w)^2 * c */
     int64_t peak_bytes;       /* largest live_bytes: exactly what the executor's pool peaks at */
-    int32_t peak_op;
+    int32_t peak_op;          /* the first that reaches it */
 } vr_program_cost;
 
-/* Exact cost for a latent shape. element_bytes: 4 for f32 storage, 2 for f16.
- * per_op may be NULL, else op_count entries. */
+/* Exact cost for a latent shape. element_bytes: 4 for f32 storage, 2 for f16, 8
+ * for f64. per_op may be NULL, else op_count entries. VR_E_RANGE when a count
+ * passes 2^63. */
 VR_API vr_status vr_program_cost_of(const vr_program *p, vr_shape latent, int64_t element_bytes,
                                     vr_program_cost *total, vr_op_cost *per_op, vr_error *err);
 
-/* Receptive field along rows (= columns when kernels are square): for each
- * value, how far left/up (lo) and right/down (hi) beyond its own position, in
- * the value's own cells, a block of `block` output cells aligned at 0 reaches.
- * Global operations are passed through and counted in *global_ops: only their
- * local part bounds the halo. halo_latent: largest reach in latent cells. */
+/* Receptive field: the output cells of one latent cell (scale_h x scale_w of
+ * them) depend on the latent cells from `halo_low` before it to `halo_high`
+ * after it, exactly, away from the borders; so do the cells of a larger block
+ * of latent cells, counted from its first and last. Global operations are
+ * passed through as if they were local, and counted: the halo bounds the rest. */
 typedef struct vr_receptive_field {
-    int64_t halo_low, halo_high;   /* latent cells beyond the block's own latent cells */
-    int64_t halo_low_w, halo_high_w; /* the same along columns */
-    int32_t global_ops;            /* group norms + attentions on the path */
+    int64_t halo_low, halo_high;     /* along rows: latent cells above, below; >= 0 */
+    int64_t halo_low_w, halo_high_w; /* along columns: left, right */
+    int32_t global_ops;              /* group norms + attentions */
 } vr_receptive_field;
 
 VR_API vr_status vr_program_receptive_field(const vr_program *p, vr_receptive_field *out,
