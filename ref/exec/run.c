@@ -147,7 +147,6 @@ static vr_status place(run_state *r, int32_t i, vr_error *err)
     int32_t over = vr_program_in_place(r->p, r->last, i);
     if (over >= 0) {
         r->data[i] = r->data[op->in[over]];
-        r->data[op->in[over]] = NULL;
         return VR_OK;
     }
     int64_t count;
@@ -165,7 +164,8 @@ static void release_dead(run_state *r, int32_t i)
     for (int k = 0; k < 3; k++) {
         int32_t v = op->in[k];
         if (v > 0 && r->last[v] == i && r->data[v]) {
-            vr_pool_free(r->pool, r->data[v]);
+            if (r->data[v] != r->data[i]) /* else written over: it lives on as value i */
+                vr_pool_free(r->pool, r->data[v]);
             r->data[v] = NULL;
         }
     }
