@@ -19,12 +19,11 @@ struct vr_prog_block {
     max_align_t data[];
 };
 
-/* Keeps the first failure. Always -1, so builders can return it. */
+/* Keeps the failure, the first: open_for_building lets no call come here after
+ * it. Always -1, so builders can return it. */
 VR_PRINTF(3, 4) static int32_t stick(vr_program *p, vr_status s, const char *fmt, ...)
 {
     vr_error *f = &p->memory->failure;
-    if (f->status != VR_OK)
-        return -1;
     char text[sizeof f->text];
     va_list ap;
     va_start(ap, fmt);
@@ -87,16 +86,19 @@ static int32_t push(vr_program *p, const vr_op *op)
                      vr_op_name(op->kind));
     int32_t other = vr_program_find_tap(p, op->tap);
     if (other >= 0)
-        return stick(p, VR_E_ARGUMENT, "%s '%s': operation %d (%s) has the same tap id; ids must differ",
+        return stick(p, VR_E_ARGUMENT,
+                     "%s '%s': operation %d (%s) has the same tap id; ids must differ",
                      vr_op_name(op->kind), op->tap, (int)other, vr_op_name(p->op[other].kind));
     for (int32_t j = 0; j < vr_prog_inputs(op->kind); j++)
         if (op->in[j] < 0 || op->in[j] >= p->op_count)
-            return stick(p, VR_E_ARGUMENT, "%s '%s': input %d is value %d, wanted 0..%d, made earlier",
+            return stick(p, VR_E_ARGUMENT,
+                         "%s '%s': input %d is value %d, wanted 0..%d, made earlier",
                          vr_op_name(op->kind), op->tap, (int)j, (int)op->in[j],
                          (int)p->op_count - 1);
     for (int32_t j = 0; j < 2; j++)
         if (op->weight[j] < -1 || op->weight[j] >= p->weight_count)
-            return stick(p, VR_E_ARGUMENT, "%s '%s': weight number %d, but the program has %d weights",
+            return stick(p, VR_E_ARGUMENT,
+                         "%s '%s': weight number %d, but the program has %d weights",
                          vr_op_name(op->kind), op->tap, (int)op->weight[j], (int)p->weight_count);
     void *list = p->op;
     bool room = grow(&list, p->op_count, &p->memory->op_capacity, sizeof *p->op);
@@ -292,7 +294,8 @@ int32_t vr_program_scale_shift(vr_program *p, const char *tap, int32_t x, const 
         return -1;
     vr_op op = op_on(p, VR_OP_SCALE_SHIFT, tap, x);
     if (!scale || !shift)
-        return stick(p, VR_E_ARGUMENT, "scale_shift '%s' wants both a scale and a shift per channel",
+        return stick(p, VR_E_ARGUMENT,
+                     "scale_shift '%s' wants both a scale and a shift per channel",
                      tap ? tap : "");
     size_t bytes = (size_t)op.channels * sizeof(double);
     op.p.scale_shift.scale = own(p, scale, bytes);

@@ -71,11 +71,12 @@ vr_status vr_program_receptive_field(const vr_program *p, vr_receptive_field *ou
     struct interval row = latent_interval(p, 0, scale[0], need);
     struct interval column = latent_interval(p, 1, scale[1], need);
     free(need);
-    /* Lopsided padding can move the whole interval to one side of the cell. */
+    /* Padding is never negative, so lo <= 0; more padding than kernel can move
+     * the whole interval before the cell. */
     *out = (vr_receptive_field){
-        .halo_low = row.lo < 0 ? -row.lo : 0,
+        .halo_low = -row.lo,
         .halo_high = row.hi > 0 ? row.hi : 0,
-        .halo_low_w = column.lo < 0 ? -column.lo : 0,
+        .halo_low_w = -column.lo,
         .halo_high_w = column.hi > 0 ? column.hi : 0,
     };
     for (int32_t i = 0; i < p->op_count; i++)

@@ -261,7 +261,8 @@ vr_status vr_prog_validate(const vr_program *p, vr_error *err)
 {
     if (p->output < 1 || p->output >= p->op_count)
         return vr_fail(err, VR_E_ARGUMENT,
-                       "program '%s': the output is value %d, wanted the result of an operation, 1..%d",
+                       "program '%s': the output is value %d, wanted the result of an operation, "
+                       "1..%d",
                        p->family, (int)p->output, (int)p->op_count - 1);
     if (!isfinite(p->range_lo) || !isfinite(p->range_hi) || !(p->range_lo < p->range_hi))
         return vr_fail(err, VR_E_RANGE, "program '%s': output range %g..%g, wanted black < white",
@@ -269,9 +270,12 @@ vr_status vr_prog_validate(const vr_program *p, vr_error *err)
     size_t n = (size_t)p->op_count;
     struct geometry *g = calloc(n, sizeof *g);
     bool *used = calloc(n, sizeof *used);
-    vr_status s = g && used ? check_operations(p, g, used, err)
-                            : vr_fail(err, VR_E_NOMEM, "program '%s': no memory to check %d operations",
-                                      p->family, (int)p->op_count);
+    vr_status s = VR_OK;
+    if (g && used)
+        s = check_operations(p, g, used, err);
+    else
+        s = vr_fail(err, VR_E_NOMEM, "program '%s': no memory to check %d operations", p->family,
+                    (int)p->op_count);
     free(g);
     free(used);
     return s;
