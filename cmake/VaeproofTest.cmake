@@ -23,6 +23,7 @@ function(vaeproof_unit_test)
   endif()
   add_executable(test_${T_NAME} ${T_SOURCES})
   target_link_libraries(test_${T_NAME} PRIVATE vaeproof_flags ${T_LIBS} PkgConfig::CRITERION m)
+  target_include_directories(test_${T_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/ref) # internal headers
   # Criterion's macros declare what these two warn about.
   target_compile_options(test_${T_NAME} PRIVATE -Wno-missing-prototypes -Wno-conversion)
   set_target_properties(test_${T_NAME} PROPERTIES

@@ -16,7 +16,7 @@
 
 #include "ops/ops.h"
 
-enum { PATCH_BYTES = 1400 * 1024, ITEMS_PER_THREAD = 6 };
+enum { PATCH_BYTES = 500 * 1024, ITEMS_PER_THREAD = 6 };
 
 typedef struct conv_plan {
     int64_t images, ci, h, w, co, kh, kw, top, left, oh, ow; /* oh x ow: output extent */
@@ -91,18 +91,24 @@ static void pack_patch(const vr_arith *a, const conv_plan *p, const char *image,
                        int64_t tile0, int64_t tiles, double *patch)
 {
     int64_t in_rows = rows + p->kh - 1;
-    for (int64_t t = 0; t < tiles; t++)
+    const int64_t ahead = 2; /* channels: planes are far apart, so ask early */
+    for (int64_t c = 0; c < p->ci; c++)
         for (int64_t r = 0; r < in_rows; r++) {
             int64_t y = y0 + r - p->top;
-            int64_t x0 = (tile0 + t) * p->nr - p->left;
-            double *dst = patch + (t * in_rows + r) * p->ci * p->stride;
-            if (y < 0 || y >= p->h) {
-                memset(dst, 0, (size_t)(p->ci * p->stride) * 8);
-                continue;
+            bool inside = y >= 0 && y < p->h;
+            const char *row = image + (c * channel_stride + (inside ? y * p->w : 0)) * elem;
+            for (int64_t t = 0; t < tiles; t++) {
+                int64_t x0 = (tile0 + t) * p->nr - p->left;
+                double *dst = patch + ((t * in_rows + r) * p->ci + c) * p->stride;
+                if (!inside) {
+                    memset(dst, 0, (size_t)p->stride * 8);
+                    continue;
+                }
+                if (c + ahead < p->ci && x0 >= 0)
+                    for (int64_t i = 0; i < p->nr * elem && x0 * elem + i < p->w * elem; i += 64)
+                        __builtin_prefetch(row + ahead * channel_stride * elem + x0 * elem + i);
+                pack_row(a, dst, row, x0, p->w, p->stride);
             }
-            for (int64_t c = 0; c < p->ci; c++)
-                pack_row(a, dst + c * p->stride, image + (c * channel_stride + y * p->w) * elem, x0,
-                         p->w, p->stride);
         }
 }
 
@@ -157,28 +163,40 @@ static void run_item(const vr_arith *a, const conv_plan *p, int64_t item, const 
     }
 }
 
-/* packed[block][depth][mr] and bias[block*mr], zero beyond co. */
+/* packed[depth][mr] and bias[mr] of block b, zero beyond co. `rows`: mr*depth. */
+static vr_status pack_block(const vr_arith *a, const conv_plan *p, int64_t b, const vr_weight *w,
+                            const vr_weight *bias, double *packed, double *packed_bias,
+                            double *rows, vr_error *err)
+{
+    int64_t channels = p->co - b * p->mr < p->mr ? p->co - b * p->mr : p->mr;
+    vr_status s = vr_weight_read(w, a->policy, b * p->mr * p->depth, channels * p->depth, rows, err);
+    memset(packed_bias, 0, (size_t)p->mr * 8);
+    if (s == VR_OK && bias)
+        s = vr_weight_read(bias, a->policy, b * p->mr, channels, packed_bias, err);
+    memset(rows + channels * p->depth, 0, (size_t)((p->mr - channels) * p->depth) * 8);
+    for (int64_t k = 0; k < p->depth; k++)
+        for (int64_t m = 0; m < p->mr; m++)
+            packed[k * p->mr + m] = rows[m * p->depth + k];
+    return s;
+}
+
 static vr_status pack_weights(const vr_arith *a, const conv_plan *p, const vr_weight *w,
                               const vr_weight *bias, double *packed, double *packed_bias,
-                              double *row, vr_error *err)
+                              double *rows, vr_error *err)
 {
-    for (int64_t c = 0; c < p->blocks * p->mr; c++) {
-        double *dst = packed + c / p->mr * p->depth * p->mr + c % p->mr;
-        packed_bias[c] = 0.0;
-        if (c >= p->co) {
-            for (int64_t k = 0; k < p->depth; k++)
-                dst[k * p->mr] = 0.0;
-            continue;
+    vr_status status = VR_OK;
+#pragma omp parallel for schedule(static) num_threads(a->threads)
+    for (int64_t b = 0; b < p->blocks; b++) {
+        vr_error mine = {VR_OK, ""};
+        double *space = rows + (int64_t)omp_get_thread_num() * p->mr * p->depth;
+        vr_status s = pack_block(a, p, b, w, bias, packed + b * p->depth * p->mr,
+                                 packed_bias + b * p->mr, space, &mine);
+        if (s != VR_OK) {
+#pragma omp critical(vr_conv2d_pack)
+            status = vr_fail(err, s, "%s", mine.text);
         }
-        vr_status s = vr_weight_read(w, a->policy, c * p->depth, p->depth, row, err);
-        if (s == VR_OK && bias)
-            s = vr_weight_read(bias, a->policy, c, 1, packed_bias + c, err);
-        if (s != VR_OK)
-            return s;
-        for (int64_t k = 0; k < p->depth; k++)
-            dst[k * p->mr] = row[k];
     }
-    return VR_OK;
+    return status;
 }
 
 vr_status vr_op_conv2d(vr_arith *a, const vr_op *op, const vr_weight *w, const vr_weight *bias,
@@ -189,13 +207,13 @@ vr_status vr_op_conv2d(vr_arith *a, const vr_op *op, const vr_weight *w, const v
     const conv_plan p = plan_conv(a, op, x.shape, y.shape);
     const int64_t padded = p.blocks * p.mr;
     double *scratch = NULL;
-    uint64_t doubles = (uint64_t)(padded * p.depth + padded + p.depth + p.patch * a->threads);
+    uint64_t doubles = (uint64_t)(padded * p.depth + padded + (p.patch + p.mr * p.depth) * a->threads);
     vr_status s = vr_scratch(a, doubles * 8, (void **)&scratch, err);
     if (s != VR_OK)
         return s;
     double *patches = scratch, *packed = patches + p.patch * a->threads;
-    double *packed_bias = packed + padded * p.depth, *row = packed_bias + padded;
-    s = pack_weights(a, &p, w, bias, packed, packed_bias, row, err);
+    double *packed_bias = packed + padded * p.depth, *rows = packed_bias + padded;
+    s = pack_weights(a, &p, w, bias, packed, packed_bias, rows, err);
     if (s == VR_OK) {
         int64_t items = p.images * p.bands * p.groups * p.splits;
 #pragma omp parallel for schedule(dynamic) num_threads(a->threads)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/detmath.h"
+#include "core/smallfloat.h"
 #include "ops/isa.inc.h"
 #include "ops/kernels.h"
 #include "ops/microkernel.inc.h"
@@ -184,19 +185,13 @@ static bool all_finite_f64(const double *x, int64_t n)
 static void round_f16(float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        x[i] = vr_f32_from_f16(vr_f16_from_f32(x[i]));
+        x[i] = (float)vr_f64_from_small(vr_small_from_f64((double)x[i], &vr_fmt_f16), &vr_fmt_f16);
 }
 
 static void round_bf16(float *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, x + i, 4);
-        uint32_t r = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
-        uint32_t q = (u & 0xffff0000u) | 0x00400000u; /* NaN: quiet, upper payload */
-        u = (u & 0x7fffffffu) > 0x7f800000u ? q : r;
-        memcpy(x + i, &u, 4);
-    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)vr_f64_from_small(vr_small_from_f64((double)x[i], &vr_fmt_bf16), &vr_fmt_bf16);
 }
 
 /* ---- f32 sums of products in named orders ------------------------------- */

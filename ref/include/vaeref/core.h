@@ -166,8 +166,9 @@ typedef struct vr_pool_stats {
     uint64_t peak_held_bytes;
 } vr_pool_stats;
 
-/* limit_bytes: largest live_bytes (and held_bytes) allowed; 0 = no limit.
- * Under a limit, cached blocks are given back before an allocation fails. */
+/* limit_bytes: largest live_bytes allowed; 0 = no limit. Cached blocks are given
+ * back before the pool would hold more than its live bytes ever peaked at, so
+ * held_bytes passes peak_bytes by rounding only. */
 VR_API vr_status vr_pool_create(uint64_t limit_bytes, vr_pool **out, vr_error *err);
 VR_API void vr_pool_destroy(vr_pool *p); /* NULL-safe; live blocks are freed too */
 /* VR_E_BUDGET when the limit would be passed: the text names the limit, what
@@ -186,13 +187,21 @@ VR_API void vr_pool_fail_at(vr_pool *p, uint64_t n);
 VR_API void vr_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 /* Element `index` of stream `stream` under `seed`: depends on nothing else, so
- * values do not change with order, chunking or threads. */
+ * values do not change with order, chunking or threads. Word index mod 4 of the
+ * Philox block with counter {b low, b high, stream low, stream high}, b =
+ * index / 4, key {seed low, seed high}. */
 VR_API uint32_t vr_random_u32(uint64_t seed, uint64_t stream, uint64_t index);
 /* Uniform in (0,1): (2*top24bits+1) / 2^25, exact in f32. */
 VR_API float vr_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
-/* Near-normal, mean 0, variance 1, |x| < 6: scaled sum of twelve uniforms,
- * formed in integers, so the bits are the same everywhere (no log, no cos). */
+/* Near-normal, mean 0, variance 1 - 2^-32, |x| < 6: (sum of twelve 16-bit
+ * integers - 393210) / 65536, exact in f32 (no log, no cos). The twelve are the
+ * low and high halves of words 0..5 of the Philox blocks 2*index and 2*index+1
+ * under key {seed low, seed high ^ 0x4e4f524d}. */
 VR_API float vr_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
+typedef enum vr_distribution { VR_UNIFORM, VR_NORMAL } vr_distribution;
+/* dst[i] = vr_random_...(seed, stream, first + i) for i < n; bit for bit. */
+VR_API void vr_random_fill(float *dst, int64_t n, vr_distribution d, uint64_t seed,
+                           uint64_t stream, uint64_t first);
 /* Stream number of a name: first 8 bytes (little endian) of its SHA-256. */
 VR_API uint64_t vr_random_stream(const char *name);
 
