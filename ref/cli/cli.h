@@ -76,8 +76,9 @@ typedef enum cli_format { CLI_PNG = 1, CLI_NPY = 2, CLI_SAFETENSORS = 4 } cli_fo
 /* Format by extension; VR_E_ARGUMENT unless it is one of `allowed` (or-ed). */
 vr_status cli_output_format(const char *path, unsigned allowed, cli_format *out, vr_error *err);
 /* Tells before long work whether `path` can be written: its folder exists and
- * takes files, and it is no folder or device. Leaves nothing behind. */
+ * takes files, and it is no folder. Leaves nothing behind. */
 vr_status cli_output_check(const char *path, vr_error *err);
+void cli_output_remove(const char *path); /* if it is a regular file */
 /* "dir/name.png", 7 -> "dir/name_00007.png". */
 vr_status cli_numbered(const char *path, int64_t i, char *buf, size_t size, vr_error *err);
 /* One tensor as .npy or .safetensors. */

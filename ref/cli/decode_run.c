@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct run {
     const cli_decode_args *a;
@@ -186,7 +185,7 @@ static void remove_outputs(run *x)
     size_t i;
     json_t *f;
     json_array_foreach(x->r.files, i, f)
-        unlink(json_string_value(f));
+        cli_output_remove(json_string_value(f));
     json_array_clear(x->r.files);
 }
 

@@ -6,10 +6,12 @@
  * SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const struct {
     cli_format format;
@@ -41,18 +43,25 @@ vr_status cli_output_format(const char *path, unsigned allowed, cli_format *out,
 
 vr_status cli_output_check(const char *path, vr_error *err)
 {
-    /* Renaming a file onto a device, or into /dev, would replace the device. */
+    /* Devices and pipes are written straight through; opening a pipe to try it
+     * would end its reader's input. */
     struct stat st;
     if (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return vr_fail(err, VR_E_IO, "%s: not a regular file; want a name to create or replace",
-                       path);
-    if (!strncmp(path, "/dev/", 5) && !strchr(path + 5, '/'))
-        return vr_fail(err, VR_E_IO, "%s: will not create files in /dev", path);
+        return access(path, W_OK)
+                   ? vr_fail(err, VR_E_IO, "%s: cannot write: %s", path, strerror(errno))
+                   : VR_OK;
     vr_file_writer *w;
     vr_status s = vr_file_create(path, &w, err);
     if (!s)
         vr_file_abandon(w);
     return s;
+}
+
+void cli_output_remove(const char *path)
+{
+    struct stat st;
+    if (!lstat(path, &st) && S_ISREG(st.st_mode)) /* never a device or a link */
+        unlink(path);
 }
 
 vr_status cli_numbered(const char *path, int64_t i, char *buf, size_t size, vr_error *err)
