@@ -9,8 +9,7 @@
  *
  * Three cases: kl and tiny (seeded weights), taef2 (real weights and latents,
  * when given). For a build without the file formats (aarch64), --dump writes
- * the taef2 weights and latent as plain bytes in program order, --raw reads
- * them back.
+ * the taef2 weights and latent as plain bytes, --raw reads them back.
  *
  * SPDX-License-Identifier: MIT */
 #include "vaeref/exec.h"
@@ -138,7 +137,22 @@ static vr_status crop(const vr_tensor *t, int64_t h, int64_t w, vr_tensor *out, 
     return VR_OK;
 }
 
-/* Plain bytes: each weight as stored, in program order, then the latent. */
+/* The weight that follows `last` in name order, or NULL after the last one. A
+ * program's own order may depend on the compiler: C leaves open in which order
+ * the arguments of a call, and so weights registered there, are evaluated. */
+static vr_weight *next_weight(const vr_program *p, const vr_weight *last)
+{
+    vr_weight *best = NULL;
+    for (int32_t i = 0; i < p->weight_count; i++) {
+        vr_weight *w = &p->weight[i];
+        if ((last == NULL || strcmp(w->name, last->name) > 0) &&
+            (best == NULL || strcmp(w->name, best->name) < 0))
+            best = w;
+    }
+    return best;
+}
+
+/* Plain bytes: each weight as stored, in name order, then the latent. */
 static int dump(const char *path, const vr_model *m, const vr_tensor *latent)
 {
     FILE *f = fopen(path, "wb");
@@ -147,8 +161,7 @@ static int dump(const char *path, const vr_model *m, const vr_tensor *latent)
         return 1;
     }
     bool ok = true;
-    for (int32_t i = 0; i < m->program->weight_count; i++) {
-        const vr_weight *w = &m->program->weight[i];
+    for (vr_weight *w = NULL; (w = next_weight(m->program, w)) != NULL;) {
         size_t n = (size_t)w->count * vr_dtype_size(w->dtype);
         ok = ok && fwrite(w->data, 1, n, f) == n;
     }
@@ -204,8 +217,7 @@ static int raw_case(const char *path)
         goto done;
     }
     char *at = bytes;
-    for (int32_t i = 0; i < m->program->weight_count; i++) {
-        vr_weight *w = &m->program->weight[i];
+    for (vr_weight *w = NULL; (w = next_weight(m->program, w)) != NULL;) {
         w->data = at;
         at += (size_t)w->count * vr_dtype_size(w->dtype);
     }
