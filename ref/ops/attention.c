@@ -36,14 +36,22 @@ static double load(const vr_arith *a, const void *x, int64_t i)
 }
 
 /* packed[d][m] = x[d*step_d + (first+m)*step_m], zero past `limit`. */
+#define PACK_LOOP(type)                                                                   \
+    for (int64_t d = 0; d < depth; d++) {                                                 \
+        const type *src = (const type *)x + d * step_d + first * step_m;                  \
+        double *dst = packed + d * p->mr;                                                 \
+        for (int64_t m = 0; m < p->mr; m++)                                               \
+            dst[m] = m < inside ? (double)src[m * step_m] : 0.0;                          \
+    }
+
 static void pack(const vr_arith *a, const att_plan *p, const void *x, int64_t depth, int64_t step_d,
                  int64_t first, int64_t limit, int64_t step_m, double *packed)
 {
-    for (int64_t m = 0; m < p->mr; m++) {
-        bool inside = first + m < limit;
-        for (int64_t d = 0; d < depth; d++)
-            packed[d * p->mr + m] = inside ? load(a, x, d * step_d + (first + m) * step_m) : 0.0;
-    }
+    const int64_t inside = limit - first < p->mr ? limit - first : p->mr;
+    if (vr_arith_is_f64(a))
+        PACK_LOOP(double)
+    else
+        PACK_LOOP(float)
 }
 
 static void block_scores(const vr_arith *a, const att_plan *p, const void *q, const void *k,
