@@ -24,7 +24,7 @@ static double half_ulp_f32(double v)
 static void run(const oracle_case *c, vr_policy policy, vr_order order, vr_tensor *out)
 {
     vr_error err;
-    const vr_exec_options opt = {.policy = policy, .order = order, .threads = 2};
+    const vr_exec_options opt = {.policy = policy, .order = order, .threads = 1};
     vr_status s = vr_exec_run(c->program, &c->x, &opt, out, NULL, &err);
     cr_assert_eq(s, VR_OK, "%s %s: %s", c->name, vr_policy_name(policy), s == VR_OK ? "" : err.text);
     for (int32_t i = 0; i < 4; i++)
