@@ -39,6 +39,9 @@ const char *vr_io_show_name(char *buf, const char *name);
 #define SHOW_PATH(p) vr_io_show_path((char[VR_IO_SHOWN]){0}, (p))
 #define SHOW_NAME(n) vr_io_show_name((char[VR_IO_SHOWN]){0}, (n))
 
+/* Whether text is well-formed UTF-8 (RFC 3629). */
+bool vr_io_is_utf8(const char *text);
+
 /* Text of an errno value; thread-safe. */
 const char *vr_io_errno_text(char *buf, size_t size, int number);
 #define ERRNO_TEXT(e) vr_io_errno_text((char[96]){0}, 96, (e))

@@ -16,7 +16,8 @@ vr_status vr_io_json_parse(const char *path, const uint8_t *text, size_t size, u
     json_error_t e = {0};
     *root = json_loadb((const char *)text, size, JSON_REJECT_DUPLICATES, &e);
     if (!*root) {
-        if (json_error_code(&e) == json_error_out_of_memory)
+        /* A failed allocation deep in the parser leaves the text empty. */
+        if (json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0')
             return vr_fail(err, VR_E_NOMEM, "%s: no memory to parse %zu bytes of JSON",
                            SHOW_PATH(path), size);
         if (lines)

@@ -1,9 +1,10 @@
 /* Writing NumPy .npy files (clause F3.5): the bytes numpy.save writes.
  *
  * Version 1, header padded with spaces so that data starts at a multiple of 64.
- * NumPy leaves room for the first extent to grow to 21 digits; so does this.
- * With VR_MAX_RANK extents a header never reaches the 65535 bytes that would
- * need version 2.
+ * (Newer NumPy also leaves room for the first extent to grow to 21 digits. With
+ * at most VR_MAX_RANK extents of an array that fits an address space that room
+ * always ends inside the same padding, so it changes no byte.) A header never
+ * reaches the 65535 bytes that would need version 2.
  *
  * SPDX-License-Identifier: MIT */
 #include "io/io_internal.h"
@@ -11,10 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define GROWTH_DIGITS 21
 #define HEADER_ROOM 512 /* 8 extents of 20 digits, padding and fixed text */
 
-_Static_assert(VR_MAX_RANK * 22 + GROWTH_DIGITS + 64 + 80 < HEADER_ROOM, "header fits");
+_Static_assert(VR_MAX_RANK * 22 + 64 + 80 < HEADER_ROOM, "header fits");
 
 static const char *descr_of(vr_dtype t)
 {
@@ -38,17 +38,12 @@ static size_t build_header(uint8_t buf[HEADER_ROOM], const char *descr, const vr
     char text[HEADER_ROOM];
     size_t n = (size_t)snprintf(text, sizeof text,
                                 "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-    size_t growth = 0;
     for (int32_t i = 0; i < t->rank; i++) {
-        int digits = snprintf(text + n, sizeof text - n, "%lld", (long long)t->dim[i]);
-        if (i == 0)
-            growth = GROWTH_DIGITS - (size_t)digits;
-        n += (size_t)digits;
         const char *comma = t->rank == 1 ? "," : i + 1 < t->rank ? ", " : "";
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s", comma);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%lld%s", (long long)t->dim[i], comma);
     }
     n += (size_t)snprintf(text + n, sizeof text - n, "), }");
-    size_t used = 10 + n + growth + 1; /* + 1: the line break */
+    size_t used = 10 + n + 1; /* + 1: the line break */
     size_t total = used + 64 - used % 64;
     uint16_t length = (uint16_t)(total - 10);
     memcpy(buf, "\x93NUMPY\x01\x00", 8);

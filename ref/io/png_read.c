@@ -20,9 +20,12 @@ typedef struct decoder {
     size_t at; /* next byte to hand to libpng */
     vr_io_png_head head;
     vr_image image;
-    size_t row_bytes;
+    size_t row_bytes; /* of a row as libpng delivers it */
+    png_bytep rows;   /* within image.data */
     bool no_memory;
-    int bad_index, palette_size;
+    png_colorp palette;
+    png_bytep alpha; /* of the first alpha_count palette entries */
+    int palette_count, alpha_count;
     char message[128]; /* of the last libpng error */
 } decoder;
 
@@ -55,12 +58,21 @@ static int output_channels(const vr_io_png_head *h)
                                                   h->colour == 3));
 }
 
-/* Transformations to 8 or 16 bits per sample, whole channels, host order. */
+static bool is_palette(const decoder *d)
+{
+    return d->head.colour == PNG_COLOR_TYPE_PALETTE;
+}
+
+/* Transformations to 8 or 16 bits per sample, whole channels, host order; a
+ * palette picture to one index per byte, since libpng's own expansion would
+ * paint an index beyond the palette black instead of saying so. */
 static void set_transforms(decoder *d)
 {
     const vr_io_png_head *h = &d->head;
-    if (h->colour == PNG_COLOR_TYPE_PALETTE)
-        png_set_palette_to_rgb(d->png);
+    if (is_palette(d)) {
+        png_set_packing(d->png);
+        return;
+    }
     if (h->colour == PNG_COLOR_TYPE_GRAY && h->bits < 8)
         png_set_expand_gray_1_2_4_to_8(d->png);
     if (h->has_trns)
@@ -87,8 +99,8 @@ static bool start(decoder *d)
     d->row_bytes = png_get_rowbytes(d->png, d->info);
     d->image = (vr_image){.width = (int32_t)d->head.width,
                           .height = (int32_t)d->head.height,
-                          .channels = png_get_channels(d->png, d->info),
-                          .depth = png_get_bit_depth(d->png, d->info)};
+                          .channels = output_channels(&d->head),
+                          .depth = d->head.bits == 16 ? 16 : 8};
     return true;
 }
 
@@ -99,12 +111,33 @@ static bool decode_rows(decoder *d)
     int passes = d->head.interlace ? PNG_INTERLACE_ADAM7_PASSES : 1;
     for (int pass = 0; pass < passes; pass++)
         for (int32_t y = 0; y < d->image.height; y++)
-            png_read_row(d->png, (png_bytep)d->image.data + (size_t)y * d->row_bytes, NULL);
+            png_read_row(d->png, d->rows + (size_t)y * d->row_bytes, NULL);
     png_read_end(d->png, d->info);
-    png_colorp palette;
-    if (png_get_PLTE(d->png, d->info, &palette, &d->palette_size))
-        d->bad_index = png_get_palette_max(d->png, d->info);
+    png_get_PLTE(d->png, d->info, &d->palette, &d->palette_count);
+    png_get_tRNS(d->png, d->info, &d->alpha, &d->alpha_count, NULL);
     return true;
+}
+
+/* Indices lie at the end of image.data and are replaced from its start: pixel
+ * i + 1 is never overwritten before it is read. */
+static vr_status expand_palette(decoder *d, const char *path, vr_error *err)
+{
+    size_t n = (size_t)d->image.width * (size_t)d->image.height;
+    png_bytep out = d->image.data;
+    for (size_t i = 0; i < n; i++) {
+        int index = d->rows[i];
+        if (index >= d->palette_count)
+            return vr_fail(err, VR_E_FORMAT,
+                           "%s: pixel %zu,%zu has palette index %d, the palette has %d",
+                           SHOW_PATH(path), i % (size_t)d->image.width,
+                           i / (size_t)d->image.width, index, d->palette_count);
+        *out++ = d->palette[index].red;
+        *out++ = d->palette[index].green;
+        *out++ = d->palette[index].blue;
+        if (d->image.channels == 4)
+            *out++ = index < d->alpha_count ? d->alpha[index] : 255;
+    }
+    return VR_OK;
 }
 
 static vr_status fail_png(const decoder *d, const char *path, vr_error *err)
@@ -120,27 +153,28 @@ static vr_status decode(decoder *d, const char *path, vr_error *err)
 {
     if (!start(d))
         return fail_png(d, path, err);
-    size_t sample = d->head.bits == 16 ? 2 : 1;
-    size_t want = (size_t)d->head.width * (size_t)output_channels(&d->head) * sample;
-    if (d->row_bytes != want)
+    size_t width = d->head.width, height = d->head.height;
+    size_t row = width * (size_t)d->image.channels * (size_t)(d->image.depth / 8);
+    /* A tRNS chunk that libpng ignores (misplaced, wrong size) ends here. */
+    if (d->row_bytes != (is_palette(d) ? width : row))
         return vr_fail(err, VR_E_FORMAT,
                        "%s: a row decodes to %zu bytes, IHDR and tRNS make it %zu",
-                       SHOW_PATH(path), d->row_bytes, want);
+                       SHOW_PATH(path), d->row_bytes, row);
     /* At most 65535 * 65535 * 8 bytes: fits 64 bits. */
-    d->image.data = calloc(d->head.height, d->row_bytes);
+    d->image.data = calloc(height, row);
     d->no_memory = !d->image.data;
-    if (d->no_memory || !decode_rows(d))
+    if (d->no_memory)
         return fail_png(d, path, err);
-    if (d->bad_index >= d->palette_size && d->palette_size > 0)
-        return vr_fail(err, VR_E_FORMAT, "%s: a pixel has palette index %d, the palette has %d",
-                       SHOW_PATH(path), d->bad_index, d->palette_size);
-    return VR_OK;
+    d->rows = (png_bytep)d->image.data + (is_palette(d) ? height * (row - width) : 0);
+    if (!decode_rows(d))
+        return fail_png(d, path, err);
+    return is_palette(d) ? expand_palette(d, path, err) : VR_OK;
 }
 
 vr_status vr_io_png_decode(const char *path, const vr_io_blob *b, vr_image *out, vr_error *err)
 {
     *out = (vr_image){0};
-    decoder d = {.blob = b, .bad_index = -1};
+    decoder d = {.blob = b};
     vr_status s = vr_io_png_scan(path, b, &d.head, err);
     if (s)
         return s;

@@ -40,6 +40,26 @@ const char *vr_io_show_name(char *buf, const char *name)
     return buf;
 }
 
+bool vr_io_is_utf8(const char *text)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    while (*p) {
+        int more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3; /* bytes that follow */
+        if ((*p >= 0x80 && *p < 0xc2) || *p > 0xf4)
+            return false;
+        /* Second byte: no overlong form, no surrogate, nothing above U+10FFFF. */
+        uint8_t low = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : 0x80;
+        uint8_t high = *p == 0xed ? 0x9f : *p == 0xf4 ? 0x8f : 0xbf;
+        for (p++; more > 0; more--, p++) {
+            if (*p < low || *p > high)
+                return false;
+            low = 0x80;
+            high = 0xbf;
+        }
+    }
+    return true;
+}
+
 const char *vr_io_errno_text(char *buf, size_t size, int number)
 {
     return strerror_r(number, buf, size); /* the GNU variant: returns the text */

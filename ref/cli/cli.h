@@ -1,0 +1,252 @@
+/* ref/cli/cli.h: what the sub-commands of vaeref share.
+ *
+ * Exit codes: 0 done, 1 failure (a file, a size, the machine), 2 usage (the
+ * command line itself), 130 interrupted. Every error is one line on stderr
+ * beginning "vaeref: error: ". The tool holds no global state but the flag its
+ * interrupt handler needs (progress.c).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VAEREF_CLI_H
+#define VAEREF_CLI_H
+
+#include "vaeref/core.h"
+#include "vaeref/exec.h"
+#include "vaeref/io.h"
+#include "vaeref/model.h"
+#include "vaeref/program.h"
+
+#include <argp.h>
+#include <jansson.h>
+
+#define CLI_OK 0
+#define CLI_FAILURE 1
+#define CLI_USAGE 2
+#define CLI_INTERRUPTED 130
+#define CLI_CONTINUE (-1) /* cli_parse: arguments are good, carry on */
+
+/* ---- sub-commands: argv[0] is the command's own name ---------------------- */
+
+int cli_decode(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
+int cli_synth(int argc, char **argv);
+int cli_latents(int argc, char **argv);
+int cli_convert(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+/* ---- messages and arguments (args.c) -------------------------------------- */
+
+/* Prints "vaeref: error: TEXT" on one line and returns `code`. */
+int cli_error(int code, const char *fmt, ...) VR_PRINTF(2, 3);
+int cli_fail(const vr_error *err); /* CLI_FAILURE with err's text */
+void cli_warn(const char *fmt, ...) VR_PRINTF(1, 2);
+
+/* One sub-command's options. `set` takes one option (key) or positional
+ * argument (ARGP_KEY_ARG); anything but VR_OK is a usage error with its text. */
+typedef struct cli_spec {
+    const char *name;                  /* "decode" */
+    const struct argp_option *options; /* ends with {0}; --help and --version are added */
+    const char *doc;                   /* text before \v options \v text after */
+    vr_status (*set)(void *ctx, int key, const char *arg, vr_error *err);
+} cli_spec;
+
+/* CLI_CONTINUE, or the exit code after --help, --version or a usage error. */
+int cli_parse(const cli_spec *spec, int argc, char **argv, void *ctx);
+
+/* Numbers as people type them; each refuses trailing text and says what it wants. */
+vr_status cli_integer(const char *what, const char *s, int64_t lo, int64_t hi, int64_t *out,
+                      vr_error *err);
+vr_status cli_u64(const char *what, const char *s, uint64_t *out, vr_error *err);
+vr_status cli_real(const char *what, const char *s, double *out, vr_error *err);
+/* "512MiB", "2GiB", "64KiB" or plain bytes. */
+vr_status cli_bytes(const char *what, const char *s, uint64_t *out, vr_error *err);
+/* "AxB": two extents of 1..1000000. */
+vr_status cli_pair(const char *what, const char *s, int64_t *a, int64_t *b, vr_error *err);
+/* The architecture named, or a refusal that lists all. */
+vr_status cli_arch(const char *s, const vr_arch_info **out, vr_error *err);
+vr_status cli_latent_space(const char *s, vr_latent_space *out, vr_error *err);
+vr_status cli_layout(const char *s, vr_key_layout *out, vr_error *err);
+const char *cli_layout_name(vr_key_layout l);
+/* A float type by its safetensors name, in any case. */
+vr_status cli_float_dtype(const char *s, vr_dtype *out, vr_error *err);
+
+/* ---- output files (output.c) ---------------------------------------------- */
+
+typedef enum cli_format { CLI_PNG = 1, CLI_NPY = 2, CLI_SAFETENSORS = 4 } cli_format;
+
+/* Format by extension; VR_E_ARGUMENT unless it is one of `allowed` (or-ed). */
+vr_status cli_output_format(const char *path, unsigned allowed, cli_format *out, vr_error *err);
+/* Tells before long work whether `path` can be written: its folder exists and
+ * takes files, and it is no folder. Leaves nothing behind. */
+vr_status cli_output_check(const char *path, vr_error *err);
+void cli_output_remove(const char *path); /* if it is a regular file */
+/* "dir/name.png", 7 -> "dir/name_00007.png". */
+vr_status cli_numbered(const char *path, int64_t i, char *buf, size_t size, vr_error *err);
+/* One tensor as .npy or .safetensors. */
+vr_status cli_tensor_write(const char *path, cli_format f, const char *name, const vr_tensor *t,
+                           const vr_metadata *meta, int64_t meta_count, vr_error *err);
+/* JSON text, indented, atomically. `root` NULL (out of memory) is refused. */
+vr_status cli_json_write(const char *path, const json_t *root, vr_error *err);
+vr_status cli_json_print(const json_t *root, vr_error *err);
+json_t *cli_json_dims(int32_t rank, const int64_t *dim);
+json_t *cli_json_shape(vr_shape s); /* [n,c,h,w], or [n,c,t,h,w] when t > 1 */
+/* "1x4x64x64" into buf. */
+char *cli_shape_text(vr_shape s, char *buf, size_t size);
+/* "1.5 GiB" into buf. */
+char *cli_bytes_text(uint64_t bytes, char *buf, size_t size);
+
+/* ---- --model and its companions (model_arg.c) ----------------------------- */
+
+typedef struct cli_model_args {
+    const char *model, *config, *arch;
+    vr_latent_space space;
+    bool has_scaling, has_shift;
+    double scaling, shift;
+} cli_model_args;
+
+#define CLI_KEY_CONFIG 0x101
+#define CLI_KEY_ARCH 0x102
+#define CLI_KEY_SCALING 0x103
+#define CLI_KEY_SHIFT 0x104
+#define CLI_KEY_SPACE 0x105
+#define CLI_KEY_COMMAND 0x200 /* first key a command may use for itself */
+
+/* Rows for a command's option table. */
+#define CLI_MODEL_OPTION                                                                   \
+    {"model", 'm', "FILE|synth:ARCH[,seed=N][,div=D]", 0,                                  \
+     "Weights: a .safetensors file, a sharded .safetensors.index.json, or seeded weights " \
+     "made here (div divides the widths)", 0}
+#define CLI_CONFIG_OPTION                                                                  \
+    {"config", CLI_KEY_CONFIG, "FILE", 0,                                                  \
+     "diffusers config.json (default: config.json beside the model, when there)", 0}
+#define CLI_ARCH_OPTION                                                                    \
+    {"arch", CLI_KEY_ARCH, "NAME", 0,                                                      \
+     "Architecture, where the file alone cannot tell (sd15 or sdxl, ...)", 0}
+#define CLI_SPACE_OPTION                                                                   \
+    {"latent-space", CLI_KEY_SPACE, "diffusion|raw", 0,                                    \
+     "diffusion (default): latents as a denoiser leaves them, un-normalised here; raw: "   \
+     "as the encoder made them", 0}
+#define CLI_SCALING_OPTION                                                                 \
+    {"scaling-factor", CLI_KEY_SCALING, "X", 0, "Overrides the model's scaling factor", 0}
+#define CLI_SHIFT_OPTION                                                                   \
+    {"shift-factor", CLI_KEY_SHIFT, "X", 0, "Overrides the model's shift factor", 0}
+
+/* Takes one of the keys above; VR_E_UNSUPPORTED when the key is another. */
+vr_status cli_model_set(cli_model_args *a, int key, const char *arg, vr_error *err);
+/* Opens as asked. */
+vr_status cli_model_open(const cli_model_args *a, vr_model **out, vr_error *err);
+/* The same for commands that do not decode: a file whose normalisation cannot
+ * be told is opened without one. */
+vr_status cli_model_open_any(const cli_model_args *a, vr_model **out, vr_error *err);
+
+/* ---- --latents (latents_arg.c) -------------------------------------------- */
+
+typedef struct cli_latents_args {
+    const char *spec; /* as typed */
+    bool seeded;      /* "seed:N,HxW[,n=B]" */
+    uint64_t seed;
+    int64_t n, h, w;
+} cli_latents_args;
+
+vr_status cli_latents_set(cli_latents_args *a, const char *arg, vr_error *err);
+/* Reads a file and checks all that needs no model: float type, rank 4, no
+ * empty axis, finite. Does nothing when seeded. Owned by the caller. */
+vr_status cli_latents_load(const cli_latents_args *a, vr_tensor *t, vr_error *err);
+/* Makes seeded latents, or checks the loaded ones' channels. */
+vr_status cli_latents_fit(const cli_latents_args *a, const vr_model *m, vr_tensor *t,
+                          vr_error *err);
+
+/* ---- progress and interruption (progress.c) ------------------------------- */
+
+typedef struct cli_progress {
+    bool show;      /* a terminal is watching */
+    bool drawn;     /* the bar is on the screen */
+    double start, last;
+} cli_progress;
+
+void cli_progress_start(cli_progress *p, bool quiet);
+bool cli_progress_update(cli_progress *p, int64_t done, int64_t total); /* false: interrupted */
+void cli_progress_end(cli_progress *p); /* clears the bar; NULL-safe */
+/* Between these two an interrupt (SIGINT, SIGTERM) is noted, not obeyed; a
+ * second one ends the process at once. */
+void cli_interrupt_catch(void);
+bool cli_interrupted(void);
+double cli_now(void); /* seconds, monotonic */
+
+/* ---- taps (taps.c) --------------------------------------------------------- */
+
+typedef struct cli_taps {
+    const char *dir;
+    bool made_dir;
+    json_t *index;  /* array of entries */
+    const vr_program *program;
+} cli_taps;
+
+/* Makes DIR if it is absent and proves that files can be written there. */
+vr_status cli_taps_start(cli_taps *t, const char *dir, const vr_program *p, vr_error *err);
+vr_status cli_taps_value(cli_taps *t, int32_t op, const char *tap, const vr_tensor *v,
+                         vr_error *err);
+vr_status cli_taps_finish(cli_taps *t, vr_error *err); /* writes index.json */
+void cli_taps_discard(cli_taps *t);                    /* removes what was written */
+void cli_taps_free(cli_taps *t);
+
+/* ---- decode ---------------------------------------------------------------- */
+
+typedef struct cli_decode_args {
+    cli_model_args model;
+    cli_latents_args latents;
+    vr_policy policy;
+    vr_order order;
+    int32_t threads;
+    uint64_t memory_limit;
+    const char *output; /* NULL: nothing but the digest */
+    cli_format format;
+    const char *taps, *stats;
+    bool allow_nonfinite, quiet;
+} cli_decode_args;
+
+typedef struct cli_decode_result {
+    const vr_model *model;
+    vr_shape latent, out_shape;
+    vr_program_cost cost;
+    vr_op_cost *op_cost; /* op_count */
+    vr_shape *shape;     /* op_count */
+    vr_exec_stats stats; /* op_seconds: op_count */
+    vr_tensor out;
+    char sha256[65];     /* of the output's raw float bytes */
+    json_t *files;       /* paths written */
+} cli_decode_result;
+
+int cli_decode_run(const cli_decode_args *a); /* decode_run.c */
+vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_decode_result *r,
+                          vr_error *err); /* stats.c */
+
+/* ---- inspect ----------------------------------------------------------------- */
+
+typedef struct cli_inspection {
+    const vr_model *model;
+    vr_shape latent;
+    vr_shape *shape;        /* op_count */
+    vr_op_cost *op_cost;    /* op_count */
+    vr_program_cost cost;
+    vr_receptive_field field;
+} cli_inspection;
+
+void cli_inspect_text(const cli_inspection *x);
+json_t *cli_inspect_json(const cli_inspection *x);
+/* One operation's entry, shared by inspect --json and decode --stats. */
+json_t *cli_op_json(const vr_program *p, int32_t i, vr_shape s, const vr_op_cost *cost);
+
+/* ---- doctor ------------------------------------------------------------------ */
+
+/* What the machine has (doctor_probe.c). Each writes text and returns whether
+ * the thing is there. */
+bool cli_probe_cpu(char *buf, size_t size);
+bool cli_probe_cores(char *buf, size_t size);
+bool cli_probe_memory(char *buf, size_t size);
+void cli_probe_isas(char *buf, size_t size);
+bool cli_probe_tool(const char *name, char *buf, size_t size);     /* in PATH: its path */
+bool cli_probe_library(const char *stem, char *buf, size_t size);  /* in the library folders */
+bool cli_probe_torch(char *buf, size_t size);
+bool cli_probe_kfd(char *buf, size_t size);
+
+#endif

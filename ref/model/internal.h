@@ -1,0 +1,134 @@
+/* What the files of ref/model/ share: a table of tensors under canonical
+ * (diffusers) names, wherever they came from, and the context of an emitter.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VAEREF_MODEL_INTERNAL_H
+#define VAEREF_MODEL_INTERNAL_H
+
+#include "vaeref/model.h"
+
+enum { VR_NAME_MAX = 200 };
+
+typedef struct vr_entry {
+    char name[VR_NAME_MAX]; /* canonical */
+    const char *source;     /* name in the file; owned by the file or the arena */
+    vr_tensor tensor;       /* data not owned, perhaps unaligned; dtype NONE if unknown */
+    const char *dtype_text;
+    bool used;
+} vr_entry;
+
+/* Sorted by canonical name. */
+typedef struct vr_table {
+    vr_entry *entry;
+    int64_t count, room;
+} vr_table;
+
+void vr_table_free(vr_table *t);
+vr_status vr_table_add(vr_table *t, const char *name, const char *source, const vr_tensor *tensor,
+                       const char *dtype_text, vr_error *err);
+void vr_table_sort(vr_table *t);
+vr_entry *vr_table_find(const vr_table *t, const char *name);
+/* printf-style lookup */
+vr_entry *vr_table_findf(const vr_table *t, const char *fmt, ...) VR_PRINTF(2, 3);
+/* true when some name starts with the formatted text */
+bool vr_table_has(const vr_table *t, const char *fmt, ...) VR_PRINTF(2, 3);
+
+typedef enum vr_family { VR_FAMILY_KL, VR_FAMILY_TINY } vr_family;
+
+/* One known architecture (clause M1.5): what the numbers of a published family are. */
+typedef struct vr_arch {
+    const vr_arch_info *info;
+    vr_family family;
+    bool has_numbers;    /* scaling and shift are published */
+    double scaling, shift;
+    bool post_quant;     /* KL: post_quant_conv present */
+    bool batch_norm;     /* KL: FLUX.2 statistics and 2x2 un-packing */
+    bool pool;           /* Tiny: group-norm pool in the first stage */
+    int32_t stages;      /* Tiny: widths of the stages; KL: of the levels, from the top */
+    int32_t width[6], blocks[6];
+} vr_arch;
+
+const vr_arch *vr_arch_find(const char *name); /* NULL if unknown */
+const vr_arch *vr_arch_at(int i);              /* NULL past the end */
+
+/* Canonical <-> original names. `levels`: up blocks of a KL decoder. False when
+ * the name is not one a decoder has. dst: VR_NAME_MAX bytes. */
+bool vr_key_canonical(vr_family f, vr_key_layout layout, int32_t levels, const char *key, char *dst);
+void vr_key_original(vr_family f, int32_t levels, const char *canonical, char *dst);
+
+/* Finds the decoder in a file and fills the table; see detect.c. */
+typedef struct vr_found {
+    vr_family family;
+    vr_key_layout layout;
+    char prefix[64];
+    int32_t levels;
+    int64_t ignored;
+    const char *context; /* arch that other tensors of a checkpoint point to, or NULL */
+} vr_found;
+vr_status vr_find_decoder(const vr_safetensors *f, const char *path, vr_table *t, vr_found *out,
+                          vr_error *err);
+
+/* What an emitter works with. Missing and misshapen tensors are collected, so
+ * that one error names several. */
+typedef struct vr_emit {
+    vr_program *p;
+    vr_table *table;
+    int32_t missing;
+    char names[300];     /* the first few missing */
+    vr_error wrong;      /* first tensor with a wrong shape or type */
+    int64_t groups;      /* KL: norm groups */
+} vr_emit;
+
+/* Registers tensor `name` as a weight of the given dims (-1 = any); a rank-2
+ * attention weight is taken as 1x1. Returns its index or -1 (recorded). */
+int32_t vr_need(vr_emit *e, const char *name, int32_t rank, const int64_t *dim);
+/* The same for "<base>.weight" [co][ci][k][k], "<base>.bias" [co]. */
+int32_t vr_emit_conv(vr_emit *e, const char *base, int32_t x, int64_t ci, int64_t co, int64_t k,
+                     bool bias);
+int32_t vr_emit_norm(vr_emit *e, const char *base, int32_t x, int64_t c, int64_t groups, double eps);
+/* Dimension d of a tensor, or `otherwise` when it is absent. */
+int64_t vr_dim_of(const vr_table *t, const char *name, int32_t d, int64_t otherwise);
+
+/* Each emits the network from value x to the output, and returns the output. */
+int32_t vr_emit_kl(vr_emit *e, int32_t x);
+int32_t vr_emit_tiny(vr_emit *e, int32_t x);
+int64_t vr_kl_latent_channels(const vr_table *t);   /* what the network takes; 0 unknown */
+int64_t vr_tiny_latent_channels(const vr_table *t);
+int32_t vr_kl_levels(const vr_table *t);
+int32_t vr_tiny_upsamples(const vr_table *t);
+
+/* Normalisation in front of the network (clause M2). */
+typedef struct vr_normalise {
+    const vr_arch *arch;   /* decided or NULL */
+    bool apply, packed;    /* scale_shift wanted; un-packing wanted */
+    double scaling, shift; /* as published */
+    int64_t channels;      /* of the latent the program takes */
+    double scale[VR_CONFIG_MAX_LATENT], offset[VR_CONFIG_MAX_LATENT];
+} vr_normalise;
+vr_status vr_decide_normalise(const vr_table *t, vr_family family, const char *arch_name,
+                              const vr_vae_config *config, const vr_model_options *opt,
+                              const vr_safetensors *file, int64_t channels, const char *path,
+                              vr_normalise *out, vr_error *err);
+
+/* Seeded weights (clause M7). `arena` keeps names and data. */
+typedef struct vr_synth {
+    char arch[32];
+    uint64_t seed;
+    int64_t div;
+    vr_dtype dtype;
+    int64_t groups; /* out */
+} vr_synth;
+vr_status vr_synth_parse(const char *spec, vr_synth *out, vr_error *err);
+vr_status vr_synth_table(vr_synth *s, const vr_arch *arch, vr_table *t, void **data, vr_error *err);
+
+struct vr_model_memory {
+    vr_safetensors *file;
+    void *data;       /* generated weights */
+    vr_table table;
+    vr_found found;
+    int64_t groups;
+    double raw_scaling, raw_shift; /* of the architecture, for seeded latents */
+    bool has_raw;
+};
+
+#endif
