@@ -12,6 +12,8 @@ configure_package_config_file(cmake/vaeproofConfig.cmake.in
   ${CMAKE_BINARY_DIR}/vaeproofConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vaeproof)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/vaeproofConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
+# From the folder of the .pc file up to the prefix, so that the tree can be moved.
+file(RELATIVE_PATH VAEPROOF_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 configure_file(cmake/vaeproof.pc.in ${CMAKE_BINARY_DIR}/vaeproof.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/vaeproofConfig.cmake ${CMAKE_BINARY_DIR}/vaeproofConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vaeproof)

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "io_test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,13 @@ WRAP(void *, realloc, (void *p, size_t n), (p, n))
 WRAP(void *, aligned_alloc, (size_t a, size_t n), (a, n))
 WRAP(char *, strdup, (const char *s), (s))
 WRAP(char *, strndup, (const char *s, size_t n), (s, n))
+
+int __real_posix_memalign(void **p, size_t a, size_t n);
+int __wrap_posix_memalign(void **p, size_t a, size_t n);
+int __wrap_posix_memalign(void **p, size_t a, size_t n)
+{
+    return fails() ? ENOMEM : __real_posix_memalign(p, a, n);
+}
 
 static void *json_alloc(size_t n)
 {
