@@ -69,35 +69,82 @@ static bool write_f64(vr_dtype t, void *dst, uint64_t first, uint64_t n, const d
     return false;
 }
 
-/* f32 and bf16 share exponents: plain shifts, which vectorise. */
+/* The pairs below have no branches, so their loops vectorise, and give the bits of
+ * the scalar functions. */
+static inline float f32_from_bits(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+static inline uint32_t bits_from_f32(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+
+/* Bits of the f32 of an f16 code. */
+static inline uint32_t widen_f16(uint32_t h)
+{
+    const uint32_t m = h & 0x7fffu;
+    const uint32_t normal = (m << 13) + ((m >= 0x7c00u ? 224u : 112u) << 23); /* bias 127 - 15, twice for inf */
+    const uint32_t small = bits_from_f32((float)(int32_t)m * 0x1p-24f); /* exact for subnormals */
+    const uint32_t quiet = m > 0x7c00u ? 0x7fc00000u : normal;
+    return (h & 0x8000u) << 16 | (m < 0x0400u ? small : quiet);
+}
+
+/* f16 code of the bits of an f32. */
+static inline uint32_t narrow_f16(uint32_t u)
+{
+    const uint32_t a = u & 0x7fffffffu;
+    const uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
+    /* The unit in the last place of 0.5 is that of f16 subnormals: the sum rounds. */
+    const uint32_t small = bits_from_f32(f32_from_bits(a < 0x38800000u ? a : 0u) + 0.5f) - 0x3f000000u;
+    const uint32_t finite = a < 0x38800000u ? small : normal;
+    const uint32_t beyond = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    return (u >> 16 & 0x8000u) | (a >= 0x477ff000u ? beyond : finite); /* 65520 and up overflow */
+}
+
+static inline uint32_t narrow_bf16(uint32_t u)
+{
+    const uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16; /* a carry may reach infinity, as it should */
+    return (u & 0x7fffffffu) > 0x7f800000u ? (u >> 16 & 0x8000u) | 0x7fc0u : rounded;
+}
+
 static bool convert_common(vr_dtype dt, void *dst, vr_dtype st, const void *src, uint64_t n)
 {
     if (dt == st) {
         memcpy(dst, src, n * vr_dtype_size(dt));
         return true;
     }
-    if (dt == VR_F64 && st == VR_F32) {
-        for (uint64_t i = 0; i < n; i++) {
-            LOAD(float);
-            double d = (double)v;
-            memcpy((char *)dst + i * 8, &d, 8);
-        }
-        return true;
+#define PAIR(to, from, to_type, from_type, expr)         \
+    if (dt == to && st == from) {                        \
+        for (uint64_t i = 0; i < n; i++) {               \
+            LOAD(from_type);                             \
+            const to_type r = (to_type)(expr);           \
+            memcpy((char *)dst + i * sizeof r, &r, sizeof r); \
+        }                                                \
+        return true;                                     \
     }
-    if (dt == VR_F32 && st == VR_BF16) {
-        for (uint64_t i = 0; i < n; i++) {
-            LOAD(uint16_t);
-            uint32_t u = (uint32_t)v << 16;
-            memcpy((char *)dst + i * 4, &u, 4);
-        }
-        return true;
-    }
+    PAIR(VR_F64, VR_F32, double, float, v)
+    PAIR(VR_F32, VR_F64, float, double, v)
+    PAIR(VR_F32, VR_BF16, uint32_t, uint16_t, (uint32_t)v << 16)
+    PAIR(VR_F32, VR_F16, uint32_t, uint16_t, widen_f16(v))
+    PAIR(VR_F16, VR_F32, uint16_t, uint32_t, narrow_f16(v))
+    PAIR(VR_BF16, VR_F32, uint16_t, uint32_t, narrow_bf16(v))
+#undef PAIR
     return false;
 }
 
 vr_status vr_convert(vr_dtype dst_type, void *dst, vr_dtype src_type, const void *src, uint64_t n,
                      vr_error *err)
 {
+    if (vr_dtype_size(dst_type) == 0 || vr_dtype_size(src_type) == 0 ||
+        (dst_type != src_type && !vr_dtype_is_float(dst_type)))
+        return vr_fail(err, VR_E_DTYPE, "cannot convert %s to %s; a float type is wanted",
+                       vr_dtype_name(src_type), vr_dtype_name(dst_type));
     enum { PART = 512 };
     if (n == 0 || convert_common(dst_type, dst, src_type, src, n))
         return VR_OK;

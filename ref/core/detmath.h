@@ -94,16 +94,16 @@ static inline double vr_tanh(double x)
  * negative and NaN -> NaN. */
 static inline double vr_rsqrt(double x)
 {
-    if (!(x > 0.0))
-        return x == 0.0 ? vr_f64_from_bits(0x7ff0000000000000u) : vr_f64_from_bits(0x7ff8000000000000u);
-    if (x > 1.7976931348623157e308)
-        return 0.0;
+    /* The scale keeps 0.5 v and the guess normal; it is 1 where that is so anyway. */
     const int tiny = x < 0x1p-960;
-    const double v = tiny ? x * 0x1p108 : x;
+    const double v = x * (tiny ? 0x1p108 : 1.0);
     double y = vr_f64_from_bits(0x5fe6eb50c7b537a9u - (vr_bits_from_f64(v) >> 1));
     for (int i = 0; i < 5; i++)
         y = y * (1.5 - ((0.5 * v) * y) * y);
-    return tiny ? y * 0x1p54 : y;
+    y = y * (tiny ? 0x1p54 : 1.0);
+    y = x > 1.7976931348623157e308 ? 0.0 : y;
+    const double edge = vr_f64_from_bits(x == 0.0 ? 0x7ff0000000000000u : 0x7ff8000000000000u);
+    return x > 0.0 ? y : edge; /* chosen, not branched to: loops vectorise */
 }
 
 #endif
