@@ -57,7 +57,7 @@ Test(random, values_follow_the_documented_formulas)
             block_of(places[i], index / 4, 0, w);
             const uint32_t word = w[index % 4];
             cr_assert(vr_random_u32(places[i][0], places[i][1], index) == word, "place %d + %d", i, (int)k);
-            const double u = (2.0 * (word >> 8) + 1.0) / 33554432.0;
+            const double u = (2.0 * (word >> 9) + 1.0) / 16777216.0;
             cr_assert((double)vr_random_uniform(places[i][0], places[i][1], index) == u, "place %d + %d", i, (int)k);
             block_of(places[i], 2 * index, 0x4e4f524d, w);
             block_of(places[i], 2 * index + 1, 0x4e4f524d, v);
