@@ -45,6 +45,7 @@ typedef struct vr_tile_options {
     vr_tile_mode mode;
     int64_t tile_h, tile_w;       /* pixels; 0: the scheme's default */
     int64_t overlap_h, overlap_w; /* pixels; -1: the scheme's default */
+    const char *spill_dir;        /* exact: folder of the host store's files; NULL: memory */
 } vr_tile_options;
 
 /* One tile along one axis. Input in latent cells, output in pixels. */

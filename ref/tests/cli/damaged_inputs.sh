@@ -204,7 +204,9 @@ l "a name the file lacks" "two.safetensors#bird" "bird" "cat F32[1,4,2,2]"
 # ---- outputs ---------------------------------------------------------------------
 T=(decode --model tiny.safetensors --latents z.npy)
 refuses 1 "output into a missing folder" "nowhere" -- "${T[@]}" -o nowhere/o.png
-mkdir taken.png
+mkdir taken.png o_00001.png
+refuses 1 "the second picture cannot be written: the first goes too" "o_00001.png" "folder" -- \
+    decode --model tiny.safetensors --latents seed:1,2x2,n=2 -o o.png
 refuses 1 "output is a folder" "taken.png" "folder" -- "${T[@]}" -o taken.png
 refuses 1 "stats into a missing folder" "nowhere" -- "${T[@]}" -o o.png --stats nowhere/s.json
 refuses 1 "taps folder is a file" "z.txt" "folder" -- "${T[@]}" --taps z.txt
