@@ -1,10 +1,10 @@
 /* Deterministic exp, sigmoid, silu, tanh and rsqrt in f64 (clause N5).
  *
  * Only + - * / and integer operations on bit patterns, in a fixed order, never
- * fused: the bits are the same on every machine. No tables, and no branches but
- * in rsqrt, so loops over arrays vectorise. Errors in units in the last place of
- * the f64 result, as the tests bound them: exp 1, sigmoid 3, silu 4 (for
- * x > -708; below, sigmoid is subnormal), tanh 3, rsqrt 2.
+ * fused: the bits are the same on every machine. No branches and no tables, so
+ * loops over arrays vectorise. Errors in units in the last place of the f64
+ * result, as the tests bound them: exp 1, sigmoid 3, silu 4 (for x > -708;
+ * below, sigmoid is subnormal), tanh 3, rsqrt 2.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VAEREF_CORE_DETMATH_H
