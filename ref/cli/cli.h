@@ -91,6 +91,10 @@ json_t *cli_json_dims(int32_t rank, const int64_t *dim);
 json_t *cli_json_shape(vr_shape s); /* [n,c,h,w], or [n,c,t,h,w] when t > 1 */
 /* "1x4x64x64" into buf. */
 char *cli_shape_text(vr_shape s, char *buf, size_t size);
+/* How latents are un-normalised: "scaling 0.18215, shift 0" into buf, and the
+ * same as keys of `root`. */
+char *cli_normalisation_text(const vr_model *m, char *buf, size_t size);
+void cli_normalisation_json(const vr_model *m, json_t *root);
 /* "1.5 GiB" into buf. */
 char *cli_bytes_text(uint64_t bytes, char *buf, size_t size);
 

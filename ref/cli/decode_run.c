@@ -223,15 +223,10 @@ static void summary(const run *x)
     const vr_model *m = x->model;
     bool ordered = a->policy != VR_POLICY_GOLDEN && a->policy != VR_POLICY_TRUTH;
     char shape[120], norm[120];
-    if (m->normalises)
-        snprintf(norm, sizeof norm, "scaling %.9g, shift %.9g", m->scaling_factor,
-                 m->shift_factor);
-    else
-        snprintf(norm, sizeof norm, "none, %s latents",
-                 m->latent_space == VR_LATENT_RAW ? "raw" : "diffusion");
     printf("decoded %s %s with %s to %lldx%lld pixels; normalisation: %s; policy %s%s%s; %.2f s; ",
            a->latents.spec, cli_shape_text(r->latent, shape, sizeof shape), m->arch,
-           (long long)r->out_shape.w, (long long)r->out_shape.h, norm, vr_policy_name(a->policy),
+           (long long)r->out_shape.w, (long long)r->out_shape.h,
+           cli_normalisation_text(m, norm, sizeof norm), vr_policy_name(a->policy),
            ordered ? "/" : "", ordered ? vr_order_name(a->order) : "", r->stats.seconds);
     size_t n = json_array_size(r->files);
     if (!n)

@@ -98,9 +98,12 @@ bool cli_probe_tool(const char *name, char *buf, size_t size)
         at = "/usr/local/bin:/usr/bin:/bin";
     while (*at) {
         size_t n = strcspn(at, ":");
-        snprintf(buf, size, "%.*s/%s", (int)n, at, name);
-        if (n && !access(buf, X_OK))
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%.*s/%s", (int)n, at, name);
+        if (n && !access(path, X_OK)) {
+            snprintf(buf, size, "%s", path);
             return true;
+        }
         at += n + (at[n] == ':');
     }
     buf[0] = '\0';

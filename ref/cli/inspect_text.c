@@ -41,10 +41,7 @@ json_t *cli_inspect_json(const cli_inspection *x)
     json_object_set_new(r, "latent_space", json_string(space_name(m->latent_space)));
     json_object_set_new(r, "latent_channels", json_integer(m->latent_channels));
     json_object_set_new(r, "spatial_scale", json_integer(m->spatial_scale));
-    json_object_set_new(r, "scaling_factor",
-                        m->normalises ? json_real(m->scaling_factor) : json_null());
-    json_object_set_new(r, "shift_factor",
-                        m->normalises ? json_real(m->shift_factor) : json_null());
+    cli_normalisation_json(m, r);
     json_object_set_new(r, "range", json_pack("[f, f]", p->range_lo, p->range_hi));
     json_object_set_new(r, "latent_shape", cli_json_shape(x->latent));
     json_object_set_new(r, "output_shape", cli_json_shape(x->shape[p->output]));
@@ -83,12 +80,10 @@ static void print_head(const cli_inspection *x)
            cli_bytes_text((uint64_t)x->cost.weight_bytes, bytes, sizeof bytes),
            (long long)m->ignored_tensors);
     printf("sha256        %s\n", m->weights_sha256);
-    printf("latents       %lld channels, %s space, %lld pixels a cell", (long long)m->latent_channels,
-           space_name(m->latent_space), (long long)m->spatial_scale);
-    if (m->normalises)
-        printf("; scaling %.9g, shift %.9g\n", m->scaling_factor, m->shift_factor);
-    else
-        printf("; not normalised\n");
+    char norm[120];
+    printf("latents       %lld channels, %s space, %lld pixels a cell; normalisation: %s\n",
+           (long long)m->latent_channels, space_name(m->latent_space),
+           (long long)m->spatial_scale, cli_normalisation_text(m, norm, sizeof norm));
     printf("output        black %g, white %g\n", p->range_lo, p->range_hi);
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <stdio.h>
 #include <string.h>
 
 vr_status cli_model_set(cli_model_args *a, int key, const char *arg, vr_error *err)
@@ -57,7 +58,14 @@ static vr_status open_in(const cli_model_args *a, vr_latent_space space, vr_mode
 
 vr_status cli_model_open(const cli_model_args *a, vr_model **out, vr_error *err)
 {
-    return open_in(a, a->space, out, err);
+    vr_status s = open_in(a, a->space, out, err);
+    /* The library says what is missing; here it has an option's name. */
+    if (s == VR_E_AMBIGUOUS && strstr(err->text, "scaling factor")) {
+        size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n,
+                 " (--arch, --config, --scaling-factor, --latent-space)");
+    }
+    return s;
 }
 
 vr_status cli_model_open_any(const cli_model_args *a, vr_model **out, vr_error *err)

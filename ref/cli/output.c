@@ -151,6 +151,27 @@ char *cli_shape_text(vr_shape s, char *buf, size_t size)
     return buf;
 }
 
+char *cli_normalisation_text(const vr_model *m, char *buf, size_t size)
+{
+    if (!m->normalises)
+        snprintf(buf, size, "none, %s latents",
+                 m->latent_space == VR_LATENT_RAW ? "raw" : "diffusion");
+    else if (m->scaling_factor == 0) /* FLUX.2: no single factor */
+        snprintf(buf, size, "per channel, from the model's statistics");
+    else
+        snprintf(buf, size, "scaling %.9g, shift %.9g", m->scaling_factor, m->shift_factor);
+    return buf;
+}
+
+void cli_normalisation_json(const vr_model *m, json_t *root)
+{
+    bool factors = m->normalises && m->scaling_factor != 0;
+    json_object_set_new(root, "normalises", json_boolean(m->normalises));
+    json_object_set_new(root, "scaling_factor",
+                        factors ? json_real(m->scaling_factor) : json_null());
+    json_object_set_new(root, "shift_factor", factors ? json_real(m->shift_factor) : json_null());
+}
+
 char *cli_bytes_text(uint64_t bytes, char *buf, size_t size)
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -47,10 +47,7 @@ vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_
         "threads", (int)st->threads);
     json_object_set_new(root, "latent_space",
                         json_string(m->latent_space == VR_LATENT_RAW ? "raw" : "diffusion"));
-    json_object_set_new(root, "scaling_factor",
-                        m->normalises ? json_real(m->scaling_factor) : json_null());
-    json_object_set_new(root, "shift_factor",
-                        m->normalises ? json_real(m->shift_factor) : json_null());
+    cli_normalisation_json(m, root);
     json_object_set_new(root, "latent_shape", cli_json_shape(r->latent));
     json_object_set_new(root, "output_shape", cli_json_shape(r->out_shape));
     json_object_set_new(root, "output_dtype", json_string(vr_dtype_name(r->out.dtype)));

@@ -1,7 +1,8 @@
 /* Element-wise conversion of arrays (clause N2.4). Sources and targets need no
  * alignment: elements are copied through memcpy. The pairs that weights and
  * latents use have loops of their own; the rest goes through f64, which holds
- * every value of every type but 64-bit integers beyond 2^53.
+ * every value of every type but 64-bit integers beyond 2^53: their low bits are
+ * folded into one first, so that they are not rounded twice.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -13,7 +14,24 @@
     type v;        \
     memcpy(&v, (const char *)src + i * sizeof v, sizeof v)
 
-static bool read_f64(vr_dtype t, const void *src, uint64_t first, uint64_t n, double *out)
+/* v cut to 53 bits, the lowest of them set when any bit below was: on the same side
+ * of every tie of a narrower type as v itself, and exact in f64. */
+static double sticky_u64(uint64_t v)
+{
+    int drop = 0;
+    while (v >> drop >= (uint64_t)1 << 53)
+        drop++;
+    const uint64_t rest = v & (((uint64_t)1 << drop) - 1);
+    return (double)(((v >> drop) | (rest != 0)) << drop);
+}
+
+static double sticky_i64(int64_t v)
+{
+    return v < 0 ? -sticky_u64((uint64_t)0 - (uint64_t)v) : sticky_u64((uint64_t)v);
+}
+
+/* `wide`: the values end as f64. */
+static bool read_f64(vr_dtype t, const void *src, uint64_t first, uint64_t n, bool wide, double *out)
 {
 #define READ(code, type, expr)                     \
     case code:                                     \
@@ -30,11 +48,11 @@ static bool read_f64(vr_dtype t, const void *src, uint64_t first, uint64_t n, do
         READ(VR_BF16, uint16_t, vr_f64_from_small(v, &vr_fmt_bf16))
         READ(VR_F8_E4M3, uint8_t, vr_f64_from_small(v, &vr_fmt_e4m3))
         READ(VR_F8_E5M2, uint8_t, vr_f64_from_small(v, &vr_fmt_e5m2))
-        READ(VR_I64, int64_t, (double)v)
+        READ(VR_I64, int64_t, wide ? (double)v : sticky_i64(v))
         READ(VR_I32, int32_t, (double)v)
         READ(VR_I16, int16_t, (double)v)
         READ(VR_I8, int8_t, (double)v)
-        READ(VR_U64, uint64_t, (double)v)
+        READ(VR_U64, uint64_t, wide ? (double)v : sticky_u64(v))
         READ(VR_U32, uint32_t, (double)v)
         READ(VR_U16, uint16_t, (double)v)
         READ(VR_U8, uint8_t, (double)v)
@@ -104,7 +122,8 @@ vr_status vr_convert(vr_dtype dst_type, void *dst, vr_dtype src_type, const void
     double part[PART];
     for (uint64_t first = 0; first < n; first += PART) {
         uint64_t m = n - first < PART ? n - first : PART;
-        if (!read_f64(src_type, src, first, m, part) || !write_f64(dst_type, dst, first, m, part))
+        if (!read_f64(src_type, src, first, m, dst_type == VR_F64, part) ||
+            !write_f64(dst_type, dst, first, m, part))
             return vr_fail(err, VR_E_DTYPE, "cannot convert %s to %s; a float type is wanted",
                            vr_dtype_name(src_type), vr_dtype_name(dst_type));
     }

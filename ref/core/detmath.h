@@ -1,9 +1,10 @@
 /* Deterministic exp, sigmoid, silu, tanh and rsqrt in f64 (clause N5).
  *
  * Only + - * / and integer operations on bit patterns, in a fixed order, never
- * fused: the bits are the same on every machine. No branches and no tables, so
- * loops over arrays vectorise. Errors in units in the last place of the f64
- * result, as the tests bound them: exp 1, sigmoid 2, silu 2.5, tanh 3, rsqrt 2.
+ * fused: the bits are the same on every machine. No tables, and no branches but
+ * in rsqrt, so loops over arrays vectorise. Errors in units in the last place of
+ * the f64 result, as the tests bound them: exp 1, sigmoid 3, silu 4 (for
+ * x > -708; below, sigmoid is subnormal), tanh 3, rsqrt 2.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VAEREF_CORE_DETMATH_H
@@ -87,7 +88,8 @@ static inline double vr_tanh(double x)
     const double q = vr_exp_reduced(c, &k);
     const double s = vr_f64_from_bits((k + 1023u) << 52);
     const double m = s * q + (s - 1.0); /* expm1 */
-    return vr_f64_from_bits(vr_bits_from_f64(-m / (2.0 + m)) ^ sign);
+    /* Of 0 the quotient is +0 and of any other it is negative: the sign is set, not flipped. */
+    return vr_f64_from_bits((vr_bits_from_f64(m / (2.0 + m)) & 0x7fffffffffffffffu) | sign);
 }
 
 /* 1 / sqrt(x): a guess from the exponent, five Newton steps. 0 -> inf, inf -> 0,

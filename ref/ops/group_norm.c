@@ -26,7 +26,8 @@ static vr_moments fixed_moments(const vr_arith *a, const void *x, int64_t rows, 
     for (int64_t r = 0; r < rows; r++)
         sq += f64 ? a->k->row_sq_f64((const double *)x + r * w, w, mean)
                   : a->k->row_sq_f32((const float *)x + r * w, w, mean);
-    return (vr_moments){mean, vr_rsqrt(sq / count + eps)};
+    double var = sq / count;
+    return (vr_moments){mean, var, vr_rsqrt(var + eps)};
 }
 
 /* The same in f32: each row, then the row sums, in the named order. */
@@ -45,7 +46,7 @@ static vr_moments ordered_moments(const vr_arith *a, const float *x, int64_t row
         sums[r] = vr_sum_ordered(a->order, squares, w);
     }
     float var = vr_sum_ordered(a->order, sums, rows) / count;
-    return (vr_moments){(double)mean, (double)(float)vr_rsqrt((double)(var + (float)eps))};
+    return (vr_moments){(double)mean, (double)var, (double)(float)vr_rsqrt((double)(var + (float)eps))};
 }
 
 static void apply_channel(const vr_arith *a, const void *x, void *y, int64_t n, vr_moments m,

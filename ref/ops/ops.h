@@ -68,7 +68,7 @@ vr_status vr_op_conv2d(vr_arith *a, const vr_op *op, const vr_weight *w, const v
 /* Group norm in two steps, so that statistics may come from elsewhere (tiles).
  * moments: [n][groups]. */
 typedef struct vr_moments {
-    double mean, rstd;
+    double mean, var, rstd; /* biased variance; rstd = rsqrt(var + eps) */
 } vr_moments;
 vr_status vr_group_norm_moments(vr_arith *a, const vr_op *op, vr_view x, vr_moments *m, vr_error *err);
 /* y = (x - mean) * (rstd * gamma) + beta; y may be the memory of x. */
@@ -82,6 +82,12 @@ vr_status vr_op_attention(vr_arith *a, const vr_op *op, vr_view q, vr_view k, vr
 /* silu, relu, tanh_clamp, clamp, scale_shift; x and y may be the same memory. */
 void vr_op_unary(vr_arith *a, const vr_op *op, vr_view x, vr_view y);
 void vr_op_add(vr_arith *a, vr_view x0, vr_view x1, vr_view y);
+/* Output cells (y0.., x0..) of the upsampled or unpacked whole, from the part of
+ * the input that starts at (in_y0, in_x0) and holds every cell they read. */
+void vr_upsample_part(vr_arith *a, const vr_op *op, vr_view x, int64_t in_y0, int64_t in_x0,
+                      vr_view y, int64_t y0, int64_t x0);
+void vr_unpack_part(vr_arith *a, const vr_op *op, vr_view x, int64_t in_y0, int64_t in_x0, vr_view y,
+                    int64_t y0, int64_t x0);
 void vr_op_upsample(vr_arith *a, const vr_op *op, vr_view x, vr_view y);
 void vr_op_unpack(vr_arith *a, const vr_op *op, vr_view x, vr_view y);
 

@@ -85,8 +85,8 @@ st size.safetensors '{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}' 8
 m "bytes do not match type and shape" size.safetensors "'a'" "12"
 st hole.safetensors "{\"a\":{$t,\"data_offsets\":[0,8]}}" 24
 m "bytes that belong to no tensor" hole.safetensors "16 extra bytes"
-st dtype.safetensors '{"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}}' 8
-m "unknown element type" dtype.safetensors "F99"
+edit kl.safetensors dtype.safetensors 's/("decoder\.conv_in\.bias":\{[^}]*"dtype":")F32/\1F99/'
+m "unknown element type" dtype.safetensors "decoder.conv_in.bias" "F99"
 st negative.safetensors '{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}' 8
 m "negative extent" negative.safetensors "'a'"
 st overflow.safetensors '{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}}' 8
@@ -100,8 +100,8 @@ m "git LFS pointer" lfs.safetensors "LFS"
 mkdir folder.safetensors
 m "folder instead of a file" folder.safetensors "folder"
 m "no such file" absent.safetensors "no such file"
-cp kl.safetensors model.bin
-m "unknown extension" model.bin ".safetensors"
+printf 'PK\003\004 a pickled checkpoint, not safetensors' >model.ckpt
+m "a pickled checkpoint" model.ckpt "safetensors"
 head -c 70000 kl.safetensors >data.safetensors
 m "file cut in its data" data.safetensors "70000"
 
@@ -133,9 +133,9 @@ m "zero-size tensor" zero.safetensors "decoder.conv_in.weight"
 st nothing.safetensors '{}' 0
 m "no tensors at all" nothing.safetensors "decoder"
 poke kl.safetensors nan.safetensors 0 '\x00\x00\xc0\x7f'
-m "NaN weight" nan.safetensors "NaN"
+m "NaN weight" nan.safetensors "'decoder." "not finite" "element 0"
 poke kl.safetensors inf.safetensors 4 '\x00\x00\x80\xff'
-m "infinite weight" inf.safetensors "inf"
+m "infinite weight" inf.safetensors "'decoder." "not finite" "element 1"
 edit kl.safetensors unscaled.safetensors 's/"vaeproof\.([a-z_]+)"/"other.\1"/g'
 m "4 latent channels and nothing that tells the scaling" unscaled.safetensors "--scaling-factor" "--arch"
 refuses 1 "unknown synthetic architecture" "sd9" -- decode --model synth:sd9 --latents z.npy -o o.png
@@ -151,7 +151,7 @@ c() { # c NAME JSON SUBSTRING...
 }
 c "config of another class" '{"_class_name":"UNet2DConditionModel"}' UNet2DConditionModel AutoencoderKL
 c "config without a class" '{"scaling_factor":0.18215}' _class_name
-c "config that is not JSON" '{"_class_name":' 1
+c "config that is not JSON" '{"_class_name":' "not valid JSON"
 c "config with a wrong type" '{"_class_name":"AutoencoderKL","scaling_factor":"big"}' scaling_factor
 check "remove" rm config-x.json
 refuses 1 "config that is absent" no-config.json "no such file" -- decode --model kl.safetensors --config no-config.json --latents z.npy -o o.png
@@ -191,20 +191,22 @@ head -c 40 z.npy >head.npy
 l ".npy cut in its header" head.npy "header"
 npy dims.npy "$(f4 '4294967296, 4294967296, 4, 4')" 64
 l ".npy whose extents overflow" dims.npy "4294967296"
-cp z.npy z.txt
-l "latents of unknown extension" z.txt ".npy"
+echo '0.1 0.2 0.3' >z.txt
+l "latents as text" z.txt "plain text"
 mkdir folder.npy
 l "latents are a folder" folder.npy "folder"
 l "no such latents" absent.npy "no such file"
 f='"dtype":"F32","shape":[1,4,2,2]'
 st two.safetensors "{\"dog\":{$f,\"data_offsets\":[0,64]},\"cat\":{$f,\"data_offsets\":[64,128]}}" 128
-l "two tensors and no name" two.safetensors "#name" "cat, dog"
-l "a name the file lacks" "two.safetensors#bird" "bird" "cat, dog"
+l "two tensors and no name" two.safetensors "#name" "cat F32[1,4,2,2]"
+l "a name the file lacks" "two.safetensors#bird" "bird" "cat F32[1,4,2,2]"
 
 # ---- outputs ---------------------------------------------------------------------
 T=(decode --model tiny.safetensors --latents z.npy)
 refuses 1 "output into a missing folder" "nowhere" -- "${T[@]}" -o nowhere/o.png
-mkdir taken.png
+mkdir taken.png o_00001.png
+refuses 1 "the second picture cannot be written: the first goes too" "o_00001.png" "folder" -- \
+    decode --model tiny.safetensors --latents seed:1,2x2,n=2 -o o.png
 refuses 1 "output is a folder" "taken.png" "folder" -- "${T[@]}" -o taken.png
 refuses 1 "stats into a missing folder" "nowhere" -- "${T[@]}" -o o.png --stats nowhere/s.json
 refuses 1 "taps folder is a file" "z.txt" "folder" -- "${T[@]}" --taps z.txt
@@ -266,5 +268,8 @@ npy f8.npy "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 4, 2, 2), }" 1
 runs "double precision latents" decode --model tiny.safetensors --latents f8.npy -o f8-out.npy
 check "equal latents of other types decode equally" cmp f2-out.npy f8-out.npy
 runs "one tensor of two, by name" decode --model tiny.safetensors --latents two.safetensors#cat -o cat.npy
+cp kl.safetensors model.bin
+cp z.npy z.bin
+runs "the content decides, not the name" decode --model model.bin --latents z.bin
 check "no temporary file anywhere" test -z "$(find . -name '*.tmp*' -o -name '.*tmp*')"
 finish 110

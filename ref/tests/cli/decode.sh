@@ -145,7 +145,7 @@ check "older file is untouched" same "$(cat old.npy)" precious
 # ---- interruption and progress -----------------------------------------------------------
 check "slow model" "$vaeref" synth --arch sd15 --div 2 -o slow.safetensors
 before=$(listing)
-"$vaeref" decode --model slow.safetensors --latents seed:1,48x48 -o slow.png --taps slow-taps 2>"$box/stderr" >"$box/stdout" &
+"$vaeref" decode --model slow.safetensors --latents seed:1,96x96 -o slow.png --taps slow-taps 2>"$box/stderr" >"$box/stdout" &
 pid=$!
 for _ in $(seq 600); do
     [ -z "$(ls slow-taps 2>/dev/null | grep -v index)" ] || break
@@ -153,6 +153,12 @@ for _ in $(seq 600); do
     sleep 0.05
 done
 kill -TERM $pid
+for _ in $(seq 400); do # whole, it would take minutes
+    kill -0 $pid 2>/dev/null || break
+    sleep 0.05
+done
+checks=$((checks + 1))
+kill -KILL $pid 2>/dev/null && fail "still running 20 s after an interrupt"
 wait $pid
 code=$?
 check "interrupted: exit 130" same $code 130

@@ -4,6 +4,8 @@
 # work/ is where each script works; after a refused command its listing must be
 # what it was before, so a left-over output or temporary file is always seen.
 set -u
+# Small models: threads that spin cost more than they bring on a busy machine.
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 : "${VAEPROOF_BIN:?set it to the folder that holds vaeref}"
 box=$(mktemp -d)
 trap 'chmod -R u+w "$box"; rm -rf "$box"' EXIT

@@ -8,15 +8,15 @@ D=(--latents seed:3,2x3)
 archs=(sd15 sdxl sd3 flux1 flux2 taesd taesdxl taesd3 taef1 taef2 taesana)
 
 for a in "${archs[@]}"; do
-    runs "synth $a" synth --arch $a --div 8 --seed 4 -o $a.safetensors
+    runs "synth $a" synth --arch $a --div 16 --seed 4 -o $a.safetensors
     check "says what it wrote" has "$box/stdout" "$a.safetensors"
-    runs "synth $a again" synth --arch $a --div 8 --seed 4 -o again.safetensors
+    runs "synth $a again" synth --arch $a --div 16 --seed 4 -o again.safetensors
     check "$a: same seed, same bytes" cmp $a.safetensors again.safetensors
-    runs "synth $a other seed" synth --arch $a --div 8 --seed 5 -o other.safetensors
+    runs "synth $a other seed" synth --arch $a --div 16 --seed 5 -o other.safetensors
     checks=$((checks + 1))
     cmp -s $a.safetensors other.safetensors && fail "$a: seeds 4 and 5 give the same bytes"
     runs "$a decodes" decode --model $a.safetensors "${D[@]}" -o $a.npy
-    runs "$a decodes unwritten" decode --model synth:$a,seed=4,div=8 "${D[@]}" -o direct.npy
+    runs "$a decodes unwritten" decode --model synth:$a,seed=4,div=16 "${D[@]}" -o direct.npy
     check "$a: file and synth: are the same model" cmp $a.npy direct.npy
     runs "latents for $a" latents --arch $a --latent-size 2x3 --seed 3 -o z.npy
     runs "$a decodes those" decode --model $a.safetensors --latents z.npy -o z-out.npy
@@ -24,7 +24,7 @@ for a in "${archs[@]}"; do
 done
 
 for a in sd15 sd3 flux2 taesd taef2; do
-    runs "synth $a original" synth --arch $a --div 8 --seed 4 --layout original -o $a-o.safetensors
+    runs "synth $a original" synth --arch $a --div 16 --seed 4 --layout original -o $a-o.safetensors
     runs "$a original decodes" decode --model $a-o.safetensors "${D[@]}" -o o.npy
     check "$a: layouts decode alike" cmp $a.npy o.npy
     runs "$a to original" convert --model $a.safetensors --layout original -o o.safetensors
@@ -38,7 +38,7 @@ for t in F64 F32 F16 BF16 F8_E4M3 F8_E5M2; do
     runs "convert to $t" convert --model sd15.safetensors --dtype $t -o t.safetensors
     check "$t is in the file" grep -qaF "\"dtype\":\"$t\"" t.safetensors
     runs "$t decodes" decode --model t.safetensors "${D[@]}" -o t.npy
-    runs "synth $t" synth --arch sd15 --div 8 --seed 4 --dtype $t -o s.safetensors
+    runs "synth $t" synth --arch sd15 --div 16 --seed 4 --dtype $t -o s.safetensors
     check "$t: synth and convert agree" cmp s.safetensors t.safetensors
 done
 check "F64 holds F32 exactly" bash -c "'$vaeref' convert --model sd15.safetensors --dtype F64 -o w.safetensors &&

@@ -3,6 +3,7 @@
 # float64 decode that lies beside them.
 # SPDX-License-Identifier: MIT
 . "$(dirname "$0")/lib.sh"
+unset OMP_NUM_THREADS
 real=${VAEPROOF_SHARED:-}/real
 if [ ! -r "$real/taef2_decoder.safetensors" ]; then
     echo "skipped: no trained weights in $real (set VAEPROOF_SHARED_DIR when configuring)"
