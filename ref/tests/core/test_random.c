@@ -93,10 +93,10 @@ Test(random, fill_equals_element_by_element)
 
 Test(random, moments_are_those_of_the_distributions)
 {
-    enum { N = 200000 };
+    const double N = 200000;
     for (uint64_t seed = 0; seed < 3; seed++) {
         double su = 0, su2 = 0, sn = 0, sn2 = 0, lag = 0, last = 0;
-        for (uint64_t i = 0; i < N; i++) {
+        for (uint64_t i = 0; i < (uint64_t)N; i++) {
             const double u = (double)vr_random_uniform(seed, 9, i), x = (double)vr_random_normal(seed, 9, i);
             cr_assert(u > 0 && u < 1, "uniform %a", u);
             cr_assert(x > -6 && x < 6, "normal %a", x);
@@ -108,7 +108,7 @@ Test(random, moments_are_those_of_the_distributions)
             last = x;
         }
         /* Five standard errors of each. */
-        const double m = su / N, v = su2 / N - m * m, root = sqrt((double)N);
+        const double m = su / N, v = su2 / N - m * m, root = sqrt(N);
         cr_assert(fabs(m - 0.5) < 5 * 0.2887 / root, "uniform mean %f", m);
         cr_assert(fabs(v - 1.0 / 12) < 5 * 0.0745 / root, "uniform variance %f", v);
         cr_assert(fabs(sn / N) < 5 / root, "normal mean %f", sn / N);
