@@ -132,10 +132,12 @@ static bool run_child(const decode_args *a, int (*body)(const decode_args *), si
         _exit(code);
     }
     close(fd[1]);
-    FILE *f = fdopen(fd[0], "r");
-    json_t *doc = f ? json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-    if (f)
-        fclose(f);
+    char text[16384];
+    size_t length = 0;
+    for (ssize_t n; length < sizeof text && (n = read(fd[0], text + length, sizeof text - length)) > 0;)
+        length += (size_t)n;
+    close(fd[0]);
+    json_t *doc = json_loadb(text, length, 0, NULL);
     struct rusage usage;
     wait4(pid, &status, 0, &usage);
     double seconds = json_number_value(json_object_get(doc, "seconds"));

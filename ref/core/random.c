@@ -38,7 +38,7 @@ static inline void block(uint64_t seed, uint32_t tag, uint64_t stream, uint64_t 
 
 static inline float uniform_of(uint32_t word)
 {
-    return (float)((word >> 8) * 2u + 1u) * 0x1p-25f;
+    return (float)((word >> 9) * 2u + 1u) * 0x1p-24f;
 }
 
 static inline float normal_of(const uint32_t low[4], const uint32_t high[4])

@@ -18,9 +18,18 @@ static inline uint32_t ror(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
+/* One round with the eight words under rotating names: nothing is moved. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                    \
+    do {                                                                                    \
+        const uint32_t t = h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + (g ^ (e & (f ^ g))) + \
+                           K[i] + w[i];                                                     \
+        d += t;                                                                             \
+        h = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) | (c & (a | b)));          \
+    } while (0)
+
 static void compress(uint32_t h[8], const uint8_t *p)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
     for (int i = 16; i < 64; i++) {
@@ -28,16 +37,18 @@ static void compress(uint32_t h[8], const uint8_t *p)
         uint32_t s1 = ror(w[i - 2], 17) ^ ror(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
-    memcpy(v, h, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        uint32_t s1 = ror(v[4], 6) ^ ror(v[4], 11) ^ ror(v[4], 25);
-        uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + K[i] + w[i];
-        uint32_t s0 = ror(v[0], 2) ^ ror(v[0], 13) ^ ror(v[0], 22);
-        uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof v[0]);
-        v[4] += t1;
-        v[0] = t1 + t2;
+    uint32_t A = h[0], B = h[1], C = h[2], D = h[3], E = h[4], F = h[5], G = h[6], H = h[7];
+    for (int i = 0; i < 64; i += 8) {
+        ROUND(A, B, C, D, E, F, G, H, i);
+        ROUND(H, A, B, C, D, E, F, G, i + 1);
+        ROUND(G, H, A, B, C, D, E, F, i + 2);
+        ROUND(F, G, H, A, B, C, D, E, i + 3);
+        ROUND(E, F, G, H, A, B, C, D, i + 4);
+        ROUND(D, E, F, G, H, A, B, C, i + 5);
+        ROUND(C, D, E, F, G, H, A, B, i + 6);
+        ROUND(B, C, D, E, F, G, H, A, i + 7);
     }
+    const uint32_t v[8] = {A, B, C, D, E, F, G, H};
     for (int i = 0; i < 8; i++)
         h[i] += v[i];
 }
@@ -52,6 +63,8 @@ void vr_sha256_init(vr_sha256 *s)
 
 void vr_sha256_update(vr_sha256 *s, const void *data, size_t n)
 {
+    if (n == 0)
+        return; /* data may be NULL then */
     const uint8_t *p = data;
     size_t have = (size_t)(s->bytes % 64);
     s->bytes += n;

@@ -12,7 +12,7 @@
 
 #include <omp.h>
 
-#include "ops/ops.h"
+#include "exec/step.h"
 #include "vaeref/exec.h"
 
 typedef struct run_state {
@@ -98,46 +98,13 @@ static vr_status latent_shape(const vr_program *p, const vr_tensor *t, vr_shape 
 
 /* ---- one operation ------------------------------------------------------ */
 
-static const vr_weight *weight_of(const run_state *r, const vr_op *op, int k)
-{
-    return op->weight[k] < 0 ? NULL : &r->p->weight[op->weight[k]];
-}
-
 static vr_status compute(run_state *r, int32_t i, vr_error *err)
 {
     const vr_op *op = &r->p->op[i];
-    vr_arith *a = &r->arith;
-    vr_view in[3] = {{.data = NULL}}, out = {r->shape[i], r->data[i]};
+    vr_view in[3] = {{.data = NULL}};
     for (int k = 0; k < 3 && op->in[k] >= 0; k++)
         in[k] = (vr_view){r->shape[op->in[k]], r->data[op->in[k]]};
-    switch (op->kind) {
-    case VR_OP_CONV2D:
-        return vr_op_conv2d(a, op, weight_of(r, op, 0), weight_of(r, op, 1), in[0], out, err);
-    case VR_OP_GROUP_NORM:
-        return vr_op_group_norm(a, op, weight_of(r, op, 0), weight_of(r, op, 1), in[0], out, err);
-    case VR_OP_ATTENTION:
-        return vr_op_attention(a, op, in[0], in[1], in[2], out, err);
-    case VR_OP_SILU:
-    case VR_OP_RELU:
-    case VR_OP_TANH_CLAMP:
-    case VR_OP_SCALE_SHIFT:
-    case VR_OP_CLAMP:
-        vr_op_unary(a, op, in[0], out);
-        return VR_OK;
-    case VR_OP_ADD:
-        vr_op_add(a, in[0], in[1], out);
-        return VR_OK;
-    case VR_OP_UPSAMPLE_NEAREST:
-        vr_op_upsample(a, op, in[0], out);
-        return VR_OK;
-    case VR_OP_UNPACK:
-        vr_op_unpack(a, op, in[0], out);
-        return VR_OK;
-    case VR_OP_INPUT:
-    case VR_OP_KIND_COUNT:
-        break;
-    }
-    return vr_fail(err, VR_E_INTERNAL, "operation %d (%s) cannot be executed", i, op->tap);
+    return vr_exec_op(&r->arith, r->p, i, in, (vr_view){r->shape[i], r->data[i]}, err);
 }
 
 /* Memory for value i: an input that dies here, or a new block. */

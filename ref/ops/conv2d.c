@@ -33,12 +33,12 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-static conv_plan plan_conv(const vr_arith *a, const vr_op *op, vr_shape xs, vr_shape ys)
+static conv_plan plan_conv(const vr_arith *a, const vr_conv_weights *cw, int64_t pad_top,
+                           int64_t pad_left, vr_shape xs, vr_shape ys)
 {
     conv_plan p = {.images = xs.n * xs.t, .ci = xs.c, .h = xs.h, .w = xs.w, .co = ys.c,
-                   .kh = op->p.conv2d.kh, .kw = op->p.conv2d.kw, .top = op->p.conv2d.pad_top,
-                   .left = op->p.conv2d.pad_left, .oh = ys.h, .ow = ys.w,
-                   .mr = a->k->mr, .nr = a->k->nr};
+                   .kh = cw->kh, .kw = cw->kw, .top = pad_top, .left = pad_left,
+                   .oh = ys.h, .ow = ys.w, .mr = a->k->mr, .nr = a->k->nr};
     if (p.kh == 1 && p.kw == 1 && ys.h == xs.h && ys.w == xs.w) {
         p.w = p.ow = xs.h * xs.w; /* a 1x1 kernel sees no rows */
         p.h = p.oh = 1;
@@ -164,33 +164,33 @@ static void run_item(const vr_arith *a, const conv_plan *p, int64_t item, const 
 }
 
 /* packed[depth][mr] and bias[mr] of block b, zero beyond co. `rows`: mr*depth. */
-static vr_status pack_block(const vr_arith *a, const conv_plan *p, int64_t b, const vr_weight *w,
-                            const vr_weight *bias, double *packed, double *packed_bias,
-                            double *rows, vr_error *err)
+static vr_status pack_block(const vr_arith *a, const vr_conv_weights *cw, int64_t b,
+                            const vr_weight *w, const vr_weight *bias, double *rows, vr_error *err)
 {
-    int64_t channels = p->co - b * p->mr < p->mr ? p->co - b * p->mr : p->mr;
-    vr_status s = vr_weight_read(w, a->policy, b * p->mr * p->depth, channels * p->depth, rows, err);
-    memset(packed_bias, 0, (size_t)p->mr * 8);
+    const int64_t mr = a->k->mr, depth = cw->depth, left = cw->co - b * mr;
+    const int64_t channels = left < mr ? left : mr;
+    double *packed = cw->packed + b * depth * mr, *packed_bias = cw->bias + b * mr;
+    vr_status s = vr_weight_read(w, a->policy, b * mr * depth, channels * depth, rows, err);
+    memset(packed_bias, 0, (size_t)mr * 8);
     if (s == VR_OK && bias)
-        s = vr_weight_read(bias, a->policy, b * p->mr, channels, packed_bias, err);
-    memset(rows + channels * p->depth, 0, (size_t)((p->mr - channels) * p->depth) * 8);
-    for (int64_t k = 0; k < p->depth; k++)
-        for (int64_t m = 0; m < p->mr; m++)
-            packed[k * p->mr + m] = rows[m * p->depth + k];
+        s = vr_weight_read(bias, a->policy, b * mr, channels, packed_bias, err);
+    memset(rows + channels * depth, 0, (size_t)((mr - channels) * depth) * 8);
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t m = 0; m < mr; m++)
+            packed[k * mr + m] = rows[m * depth + k];
     return s;
 }
 
-static vr_status pack_weights(const vr_arith *a, const conv_plan *p, const vr_weight *w,
-                              const vr_weight *bias, double *packed, double *packed_bias,
-                              double *rows, vr_error *err)
+static vr_status pack_fixed(const vr_arith *a, vr_conv_weights *cw, const vr_weight *w,
+                            const vr_weight *bias, double *rows, vr_error *err)
 {
+    const int64_t blocks = ceil_div(cw->co, a->k->mr);
     vr_status status = VR_OK;
 #pragma omp parallel for schedule(static) num_threads(a->threads)
-    for (int64_t b = 0; b < p->blocks; b++) {
+    for (int64_t b = 0; b < blocks; b++) {
         vr_error mine = {VR_OK, ""};
-        double *space = rows + (int64_t)omp_get_thread_num() * p->mr * p->depth;
-        vr_status s = pack_block(a, p, b, w, bias, packed + b * p->depth * p->mr,
-                                 packed_bias + b * p->mr, space, &mine);
+        double *space = rows + (int64_t)omp_get_thread_num() * a->k->mr * cw->depth;
+        vr_status s = pack_block(a, cw, b, w, bias, space, &mine);
         if (s != VR_OK) {
 #pragma omp critical(vr_conv2d_pack)
             status = vr_fail(err, s, "%s", mine.text);
@@ -199,28 +199,62 @@ static vr_status pack_weights(const vr_arith *a, const conv_plan *p, const vr_we
     return status;
 }
 
+vr_status vr_conv2d_pack(vr_arith *a, const vr_op *op, const vr_weight *w, const vr_weight *bias,
+                         vr_conv_weights *out, vr_error *err)
+{
+    *out = (vr_conv_weights){.co = w->dim[0], .ci = w->dim[1], .kh = op->p.conv2d.kh,
+                             .kw = op->p.conv2d.kw};
+    out->depth = out->ci * out->kh * out->kw;
+    if (!vr_arith_is_fixed(a))
+        return vr_conv2d_pack_ordered(a, w, bias, out, err);
+    const int64_t padded = ceil_div(out->co, a->k->mr) * a->k->mr;
+    double *rows = NULL;
+    vr_status s = vr_scratch(a, (uint64_t)(padded * (out->depth + 1)) * 8, (void **)&out->packed, err);
+    if (s == VR_OK)
+        s = vr_scratch(a, (uint64_t)(a->k->mr * out->depth * a->threads) * 8, (void **)&rows, err);
+    if (s == VR_OK) {
+        out->bias = out->packed + padded * out->depth;
+        s = pack_fixed(a, out, w, bias, rows, err);
+    }
+    free(rows);
+    if (s != VR_OK)
+        vr_conv2d_release(out);
+    return s;
+}
+
+void vr_conv2d_release(vr_conv_weights *cw)
+{
+    free(cw->packed);
+    free(cw->ordered);
+    *cw = (vr_conv_weights){.packed = NULL};
+}
+
+vr_status vr_conv2d_apply(vr_arith *a, const vr_conv_weights *cw, int64_t pad_top, int64_t pad_left,
+                          vr_view x, vr_view y, vr_error *err)
+{
+    if (!vr_arith_is_fixed(a))
+        return vr_conv2d_apply_ordered(a, cw, pad_top, pad_left, x, y, err);
+    const conv_plan p = plan_conv(a, cw, pad_top, pad_left, x.shape, y.shape);
+    double *patches = NULL;
+    vr_status s = vr_scratch(a, (uint64_t)(p.patch * a->threads) * 8, (void **)&patches, err);
+    if (s != VR_OK)
+        return s;
+    const int64_t items = p.images * p.bands * p.groups * p.splits;
+#pragma omp parallel for schedule(dynamic) num_threads(a->threads)
+    for (int64_t i = 0; i < items; i++)
+        run_item(a, &p, i, cw->packed, cw->bias, x, y,
+                 patches + (int64_t)omp_get_thread_num() * p.patch);
+    free(patches);
+    return VR_OK;
+}
+
 vr_status vr_op_conv2d(vr_arith *a, const vr_op *op, const vr_weight *w, const vr_weight *bias,
                        vr_view x, vr_view y, vr_error *err)
 {
-    if (!vr_arith_is_fixed(a))
-        return vr_conv2d_ordered(a, op, w, bias, x, y, err);
-    const conv_plan p = plan_conv(a, op, x.shape, y.shape);
-    const int64_t padded = p.blocks * p.mr;
-    double *scratch = NULL;
-    uint64_t doubles = (uint64_t)(padded * p.depth + padded + (p.patch + p.mr * p.depth) * a->threads);
-    vr_status s = vr_scratch(a, doubles * 8, (void **)&scratch, err);
-    if (s != VR_OK)
-        return s;
-    double *patches = scratch, *packed = patches + p.patch * a->threads;
-    double *packed_bias = packed + padded * p.depth, *rows = packed_bias + padded;
-    s = pack_weights(a, &p, w, bias, packed, packed_bias, rows, err);
-    if (s == VR_OK) {
-        int64_t items = p.images * p.bands * p.groups * p.splits;
-#pragma omp parallel for schedule(dynamic) num_threads(a->threads)
-        for (int64_t i = 0; i < items; i++)
-            run_item(a, &p, i, packed, packed_bias, x, y,
-                     patches + (int64_t)omp_get_thread_num() * p.patch);
-    }
-    free(scratch);
+    vr_conv_weights cw;
+    vr_status s = vr_conv2d_pack(a, op, w, bias, &cw, err);
+    if (s == VR_OK)
+        s = vr_conv2d_apply(a, &cw, op->p.conv2d.pad_top, op->p.conv2d.pad_left, x, y, err);
+    vr_conv2d_release(&cw);
     return s;
 }

@@ -15,27 +15,28 @@
 
 enum { LANES = VR_ORDERED_LANES };
 
-static void gather(const vr_op *op, vr_shape xs, const float *image, int64_t y, int64_t x0,
-                   float *col)
+static void gather(const vr_conv_weights *cw, int64_t top, int64_t left, vr_shape xs,
+                   const float *image, int64_t y, int64_t x0, float *col)
 {
     int64_t plane = xs.t * xs.h * xs.w;
     for (int64_t c = 0; c < xs.c; c++)
-        for (int64_t ky = 0; ky < op->p.conv2d.kh; ky++)
-            for (int64_t kx = 0; kx < op->p.conv2d.kw; kx++, col += LANES) {
-                int64_t iy = y + ky - op->p.conv2d.pad_top;
+        for (int64_t ky = 0; ky < cw->kh; ky++)
+            for (int64_t kx = 0; kx < cw->kw; kx++, col += LANES) {
+                int64_t iy = y + ky - top;
                 for (int64_t i = 0; i < LANES; i++) {
-                    int64_t ix = x0 + i + kx - op->p.conv2d.pad_left;
+                    int64_t ix = x0 + i + kx - left;
                     bool inside = iy >= 0 && iy < xs.h && ix >= 0 && ix < xs.w;
                     col[i] = inside ? image[c * plane + iy * xs.w + ix] : 0.0f;
                 }
             }
 }
 
-static vr_status read_f32(const vr_weight *w, vr_policy policy, float *dst, double *tmp,
-                          int64_t chunk, vr_error *err)
+static vr_status read_f32(const vr_weight *w, vr_policy policy, float *dst, vr_error *err)
 {
-    for (int64_t i = 0; i < w->count; i += chunk) {
-        int64_t n = w->count - i < chunk ? w->count - i : chunk;
+    enum { PART = 2048 };
+    double tmp[PART];
+    for (int64_t i = 0; i < w->count; i += PART) {
+        int64_t n = w->count - i < PART ? w->count - i : PART;
         vr_status s = vr_weight_read(w, policy, i, n, tmp, err);
         if (s != VR_OK)
             return s;
@@ -45,43 +46,50 @@ static vr_status read_f32(const vr_weight *w, vr_policy policy, float *dst, doub
     return VR_OK;
 }
 
-vr_status vr_conv2d_ordered(vr_arith *a, const vr_op *op, const vr_weight *w,
-                            const vr_weight *bias, vr_view x, vr_view y, vr_error *err)
+/* ordered[co][depth], then bias[co]. */
+vr_status vr_conv2d_pack_ordered(vr_arith *a, const vr_weight *w, const vr_weight *bias,
+                                 vr_conv_weights *out, vr_error *err)
 {
-    const vr_shape xs = x.shape, ys = y.shape;
-    const int64_t depth = xs.c * op->p.conv2d.kh * op->p.conv2d.kw, chunk = 4096;
-    const int64_t across = (ys.w + LANES - 1) / LANES, items = ys.n * ys.t * ys.h * across;
-    uint64_t floats = (uint64_t)(w->count + ys.c + depth * LANES * a->threads);
-    char *scratch = NULL;
-    vr_status s = vr_scratch(a, (uint64_t)chunk * 8 + floats * 4, (void **)&scratch, err);
+    vr_status s = vr_scratch(a, (uint64_t)(w->count + out->co) * 4, (void **)&out->ordered, err);
     if (s != VR_OK)
         return s;
-    double *tmp = (double *)(void *)scratch;
-    float *cols = (float *)(tmp + chunk), *weights = cols + depth * LANES * a->threads;
-    float *add = weights + w->count;
-    memset(add, 0, (size_t)ys.c * 4);
-    s = read_f32(w, a->policy, weights, tmp, chunk, err);
+    memset(out->ordered + w->count, 0, (size_t)out->co * 4);
+    s = read_f32(w, a->policy, out->ordered, err);
     if (s == VR_OK && bias)
-        s = read_f32(bias, a->policy, add, tmp, chunk, err);
-    if (s == VR_OK) {
+        s = read_f32(bias, a->policy, out->ordered + w->count, err);
+    if (s != VR_OK)
+        vr_conv2d_release(out);
+    return s;
+}
+
+vr_status vr_conv2d_apply_ordered(vr_arith *a, const vr_conv_weights *cw, int64_t top, int64_t left,
+                                  vr_view x, vr_view y, vr_error *err)
+{
+    const vr_shape xs = x.shape, ys = y.shape;
+    const int64_t across = (ys.w + LANES - 1) / LANES, items = ys.n * ys.t * ys.h * across;
+    const float *add = cw->ordered + cw->co * cw->depth;
+    float *cols = NULL;
+    vr_status s = vr_scratch(a, (uint64_t)(cw->depth * LANES * a->threads) * 4, (void **)&cols, err);
+    if (s != VR_OK)
+        return s;
 #pragma omp parallel for schedule(dynamic) num_threads(a->threads)
-        for (int64_t i = 0; i < items; i++) {
-            float *col = cols + (int64_t)omp_get_thread_num() * depth * LANES;
-            int64_t x0 = i % across * LANES, row = i / across % ys.h, image = i / across / ys.h;
-            int64_t n = image / ys.t, t = image % ys.t;
-            int64_t columns = ys.w - x0 < LANES ? ys.w - x0 : LANES;
-            gather(op, xs, (const float *)x.data + (n * xs.c * xs.t + t) * xs.h * xs.w, row, x0, col);
-            for (int64_t c = 0; c < ys.c; c++) {
-                float out[LANES];
-                a->k->ordered_dot32(a->order, weights + c * depth, col, depth, out);
-                for (int64_t j = 0; j < columns; j++)
-                    out[j] += add[c];
-                vr_store_round(a, out, columns);
-                float *dst = (float *)y.data + ((n * ys.c + c) * ys.t + t) * ys.h * ys.w;
-                memcpy(dst + row * ys.w + x0, out, (size_t)columns * 4);
-            }
+    for (int64_t i = 0; i < items; i++) {
+        float *col = cols + (int64_t)omp_get_thread_num() * cw->depth * LANES;
+        int64_t x0 = i % across * LANES, row = i / across % ys.h, image = i / across / ys.h;
+        int64_t n = image / ys.t, t = image % ys.t;
+        int64_t columns = ys.w - x0 < LANES ? ys.w - x0 : LANES;
+        gather(cw, top, left, xs, (const float *)x.data + (n * xs.c * xs.t + t) * xs.h * xs.w, row,
+               x0, col);
+        for (int64_t c = 0; c < ys.c; c++) {
+            float out[LANES];
+            a->k->ordered_dot32(a->order, cw->ordered + c * cw->depth, col, cw->depth, out);
+            for (int64_t j = 0; j < columns; j++)
+                out[j] += add[c];
+            vr_store_round(a, out, columns);
+            float *dst = (float *)y.data + ((n * ys.c + c) * ys.t + t) * ys.h * ys.w;
+            memcpy(dst + row * ys.w + x0, out, (size_t)columns * 4);
         }
     }
-    free(scratch);
-    return s;
+    free(cols);
+    return VR_OK;
 }

@@ -191,7 +191,7 @@ VR_API void vr_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint
  * Philox block with counter {b low, b high, stream low, stream high}, b =
  * index / 4, key {seed low, seed high}. */
 VR_API uint32_t vr_random_u32(uint64_t seed, uint64_t stream, uint64_t index);
-/* Uniform in (0,1): (2*top24bits+1) / 2^25, exact in f32. */
+/* Uniform in (0,1): (2*top23bits+1) / 2^24, exact in f32. */
 VR_API float vr_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 /* Near-normal, mean 0, variance 1 - 2^-32, |x| < 6: (sum of twelve 16-bit
  * integers - 393210) / 65536, exact in f32 (no log, no cos). The twelve are the

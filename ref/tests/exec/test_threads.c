@@ -35,11 +35,11 @@ static void *decode(void *arg)
 
 int main(void)
 {
-    const int threads[] = {1, 2, 3, 7, 16};
+    const int threads[] = {2, 3, 16};
     const char *const isas[] = {"portable", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
     const struct {
         int64_t n, h, w;
-    } sizes[] = {{1, 1, 1}, {2, 5, 7}, {1, 1, 40}, {1, 19, 33}};
+    } sizes[] = {{1, 1, 1}, {2, 5, 7}, {1, 1, 40}, {1, 9, 33}};
     int checked = 0;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         test_net net = test_net_make(7, sizes[s].n, sizes[s].h, sizes[s].w);

@@ -210,7 +210,7 @@ def main():
         "sha256": tensorfile.sha256(data),
     }
     with open(os.path.join(HERE, "ops_cases.json"), "w") as f:
-        f.write('{\n"provenance": %s,\n"cases": [\n' % json.dumps(provenance))
+        f.write('{\n"provenance": %s,\n"rows": [\n' % json.dumps(provenance))
         f.write(",\n".join(json.dumps(c) for c in cases) + "\n]\n}\n")
     print("%d cases, %d bytes" % (len(cases), os.path.getsize(data)))
 

@@ -10,82 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *oracle_path(char *buf, size_t size, const char *name)
+static const char *full_name(char *buf, size_t size, const oracle_case *c, const char *suffix)
 {
-    const char *root = getenv("VAEPROOF_SOURCE");
-    snprintf(buf, size, "%s/ref/tests/oracle/%s", root ? root : ".", name);
+    snprintf(buf, size, "%s.%s", c->name, suffix);
     return buf;
 }
 
-vr_status oracle_file_sha256(const char *path, char hex[65], vr_error *err)
+static vr_status part(const oracle_fixture *o, const oracle_case *c, const char *suffix, vr_dtype dtype,
+                      vr_tensor *out, vr_error *err)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return vr_fail(err, VR_E_NOTFOUND, "cannot open %s", path);
-    vr_sha256 s;
-    vr_sha256_init(&s);
-    char block[65536];
-    for (size_t n; (n = fread(block, 1, sizeof block, f)) > 0;)
-        vr_sha256_update(&s, block, n);
-    bool bad = ferror(f) != 0;
-    fclose(f);
-    if (bad)
-        return vr_fail(err, VR_E_IO, "cannot read %s", path);
-    uint8_t digest[32];
-    vr_sha256_final(&s, digest);
-    vr_sha256_hex(digest, hex);
-    return VR_OK;
+    char name[128];
+    return oracle_tensor(o, full_name(name, sizeof name, c, suffix), dtype, out, err);
 }
 
-vr_status oracle_ops_open(oracle_ops *o, vr_error *err)
+static int32_t weight(const oracle_fixture *o, oracle_case *c, const char *suffix)
 {
-    char path[4096];
-    json_error_t where;
-    memset(o, 0, sizeof *o);
-    oracle_path(path, sizeof path, "ops_cases.json");
-    o->root = json_load_file(path, 0, &where);
-    if (!o->root)
-        return vr_fail(err, VR_E_FORMAT, "%s line %d: %s", path, where.line, where.text);
-    o->count = json_array_size(json_object_get(o->root, "cases"));
-    vr_status s = vr_safetensors_open(oracle_path(path, sizeof path, "ops.safetensors"), &o->file, err);
-    if (s != VR_OK)
-        oracle_ops_close(o);
-    return s;
-}
-
-void oracle_ops_close(oracle_ops *o)
-{
-    json_decref(o->root);
-    vr_safetensors_close(o->file);
-    memset(o, 0, sizeof *o);
-}
-
-static const vr_named_tensor *part(const oracle_ops *o, const char *name, const char *suffix)
-{
-    char full[128];
-    snprintf(full, sizeof full, "%s.%s", name, suffix);
-    return vr_safetensors_find(o->file, full);
-}
-
-/* Aligned copy of a tensor of the file, converted to `dtype`. */
-static vr_status copy_part(const oracle_ops *o, const char *name, const char *suffix, vr_dtype dtype,
-                           vr_tensor *out, vr_error *err)
-{
-    const vr_named_tensor *t = part(o, name, suffix);
-    int64_t n;
-    if (!t)
-        return vr_fail(err, VR_E_NOTFOUND, "ops.safetensors has no %s.%s", name, suffix);
-    vr_status s = vr_tensor_count(&t->tensor, &n, err);
-    if (s == VR_OK)
-        s = vr_tensor_new(out, dtype, t->tensor.rank, t->tensor.dim, err);
-    if (s == VR_OK)
-        s = vr_convert(dtype, out->data, t->tensor.dtype, t->tensor.data, (uint64_t)n, err);
-    return s;
-}
-
-static int32_t weight(const oracle_ops *o, oracle_case *c, const char *suffix)
-{
-    const vr_named_tensor *t = part(o, c->name, suffix);
+    char name[128];
+    const vr_named_tensor *t = vr_safetensors_find(o->file, full_name(name, sizeof name, c, suffix));
     if (!t)
         return -1;
     return vr_program_weight(c->program, suffix, suffix, t->tensor.dtype, t->tensor.rank, t->tensor.dim,
@@ -108,41 +49,32 @@ static int32_t select_channels(oracle_case *c, int32_t index, int64_t count)
                              -1, 0);
 }
 
-static int64_t integer(const json_t *params, const char *key)
-{
-    return json_integer_value(json_object_get(params, key));
-}
-
-static double real(const json_t *params, const char *key)
-{
-    return json_number_value(json_object_get(params, key));
-}
-
-static int32_t add_operation(const oracle_ops *o, oracle_case *c, const json_t *q)
+static int32_t add_operation(const oracle_fixture *o, oracle_case *c, const json_t *q)
 {
     vr_program *p = c->program;
     const char *tap = "tested";
     int64_t channels = c->x.dim[1];
     switch (c->kind) {
     case VR_OP_CONV2D:
-        return vr_program_conv2d_pads(p, tap, 0, weight(o, c, "w"), weight(o, c, "b"), integer(q, "pad_top"),
-                                      integer(q, "pad_bottom"), integer(q, "pad_left"),
-                                      integer(q, "pad_right"));
+        return vr_program_conv2d_pads(p, tap, 0, weight(o, c, "w"), weight(o, c, "b"),
+                                      oracle_integer(q, "pad_top"), oracle_integer(q, "pad_bottom"),
+                                      oracle_integer(q, "pad_left"), oracle_integer(q, "pad_right"));
     case VR_OP_GROUP_NORM:
-        return vr_program_group_norm(p, tap, 0, weight(o, c, "w"), weight(o, c, "b"), integer(q, "groups"),
-                                     real(q, "eps"));
+        return vr_program_group_norm(p, tap, 0, weight(o, c, "w"), weight(o, c, "b"),
+                                     oracle_integer(q, "groups"), oracle_real(q, "eps"));
     case VR_OP_SILU:
     case VR_OP_RELU:
         return vr_program_unary(p, tap, c->kind, 0);
     case VR_OP_TANH_CLAMP:
-        return vr_program_tanh_clamp(p, tap, 0, real(q, "limit"));
+        return vr_program_tanh_clamp(p, tap, 0, oracle_real(q, "limit"));
     case VR_OP_UPSAMPLE_NEAREST:
-        return vr_program_upsample(p, tap, 0, 1, integer(q, "factor_h"), integer(q, "factor_w"));
+        return vr_program_upsample(p, tap, 0, 1, oracle_integer(q, "factor_h"),
+                                   oracle_integer(q, "factor_w"));
     case VR_OP_ATTENTION: {
         int32_t k[3];
         for (int32_t i = 0; i < 3; i++)
             k[i] = select_channels(c, i, channels / 3);
-        return vr_program_attention(p, tap, k[0], k[1], k[2], real(q, "scale"));
+        return vr_program_attention(p, tap, k[0], k[1], k[2], oracle_real(q, "scale"));
     }
     case VR_OP_ADD: {
         int32_t a = select_channels(c, 0, channels / 2);
@@ -150,14 +82,14 @@ static int32_t add_operation(const oracle_ops *o, oracle_case *c, const json_t *
         return vr_program_add(p, tap, a, b);
     }
     case VR_OP_UNPACK:
-        return vr_program_unpack(p, tap, 0, integer(q, "fh"), integer(q, "fw"));
+        return vr_program_unpack(p, tap, 0, oracle_integer(q, "fh"), oracle_integer(q, "fw"));
     case VR_OP_CLAMP:
-        return vr_program_clamp(p, tap, 0, real(q, "lo"), real(q, "hi"));
+        return vr_program_clamp(p, tap, 0, oracle_real(q, "lo"), oracle_real(q, "hi"));
     case VR_OP_SCALE_SHIFT: {
         vr_tensor scale = {.data = NULL}, shift = {.data = NULL};
         int32_t v = -1;
-        if (copy_part(o, c->name, "w", VR_F64, &scale, NULL) == VR_OK &&
-            copy_part(o, c->name, "b", VR_F64, &shift, NULL) == VR_OK)
+        if (part(o, c, "w", VR_F64, &scale, NULL) == VR_OK &&
+            part(o, c, "b", VR_F64, &shift, NULL) == VR_OK)
             v = vr_program_scale_shift(p, tap, 0, scale.data, shift.data);
         vr_tensor_free(&scale);
         vr_tensor_free(&shift);
@@ -178,20 +110,20 @@ static bool parse_kind(const char *text, vr_op_kind *out)
     return false;
 }
 
-vr_status oracle_case_make(const oracle_ops *o, size_t i, oracle_case *out, vr_error *err)
+vr_status oracle_case_make(const oracle_fixture *o, size_t i, oracle_case *out, vr_error *err)
 {
-    const json_t *row = json_array_get(json_object_get(o->root, "cases"), i);
+    const json_t *row = json_array_get(o->rows, i);
     oracle_case *c = out;
     memset(c, 0, sizeof *c);
-    c->name = json_string_value(json_object_get(row, "name"));
-    if (!c->name || !parse_kind(json_string_value(json_object_get(row, "kind")), &c->kind))
+    c->name = oracle_string(row, "name");
+    if (!c->name || !parse_kind(oracle_string(row, "kind"), &c->kind))
         return vr_fail(err, VR_E_FORMAT, "ops_cases.json: row %zu has no name or an unknown kind", i);
-    c->terms = real(row, "terms");
-    c->magnitude_rms = real(row, "magnitude_rms");
-    c->magnitude_max = real(row, "magnitude_max");
-    vr_status s = copy_part(o, c->name, "x", VR_F32, &c->x, err);
+    c->terms = oracle_real(row, "terms");
+    c->magnitude_rms = oracle_real(row, "magnitude_rms");
+    c->magnitude_max = oracle_real(row, "magnitude_max");
+    vr_status s = part(o, c, "x", VR_F32, &c->x, err);
     if (s == VR_OK)
-        s = copy_part(o, c->name, "y", VR_F64, &c->y, err);
+        s = part(o, c, "y", VR_F64, &c->y, err);
     if (s == VR_OK)
         s = vr_tensor_count(&c->y, &c->count, err);
     if (s != VR_OK)

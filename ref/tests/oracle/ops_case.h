@@ -4,10 +4,7 @@
 #ifndef VAEREF_TESTS_ORACLE_OPS_CASE_H
 #define VAEREF_TESTS_ORACLE_OPS_CASE_H
 
-#include <jansson.h>
-
-#include "vaeref/core.h"
-#include "vaeref/io.h"
+#include "fixture.h"
 #include "vaeref/program.h"
 
 typedef struct oracle_case {
@@ -21,21 +18,8 @@ typedef struct oracle_case {
     float *selector[3];   /* 1x1 weights that take x apart */
 } oracle_case;
 
-typedef struct oracle_ops {
-    json_t *root;
-    vr_safetensors *file;
-    size_t count;
-} oracle_ops;
-
-/* Path of a fixture beside this file, into buf. */
-const char *oracle_path(char *buf, size_t size, const char *name);
-/* Hex SHA-256 of a whole file. */
-vr_status oracle_file_sha256(const char *path, char hex[65], vr_error *err);
-
-vr_status oracle_ops_open(oracle_ops *o, vr_error *err);
-void oracle_ops_close(oracle_ops *o);
 /* Value of the operation under test is always tap "tested". */
-vr_status oracle_case_make(const oracle_ops *o, size_t i, oracle_case *out, vr_error *err);
+vr_status oracle_case_make(const oracle_fixture *o, size_t i, oracle_case *out, vr_error *err);
 void oracle_case_free(oracle_case *c);
 
 #endif

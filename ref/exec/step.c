@@ -1,0 +1,41 @@
+/* One operation of a program. SPDX-License-Identifier: MIT */
+#include "exec/step.h"
+
+const vr_weight *vr_op_weight(const vr_program *p, const vr_op *op, int k)
+{
+    return op->weight[k] < 0 ? NULL : &p->weight[op->weight[k]];
+}
+
+vr_status vr_exec_op(vr_arith *a, const vr_program *p, int32_t i, const vr_view in[3], vr_view out,
+                     vr_error *err)
+{
+    const vr_op *op = &p->op[i];
+    switch (op->kind) {
+    case VR_OP_CONV2D:
+        return vr_op_conv2d(a, op, vr_op_weight(p, op, 0), vr_op_weight(p, op, 1), in[0], out, err);
+    case VR_OP_GROUP_NORM:
+        return vr_op_group_norm(a, op, vr_op_weight(p, op, 0), vr_op_weight(p, op, 1), in[0], out, err);
+    case VR_OP_ATTENTION:
+        return vr_op_attention(a, op, in[0], in[1], in[2], out, err);
+    case VR_OP_SILU:
+    case VR_OP_RELU:
+    case VR_OP_TANH_CLAMP:
+    case VR_OP_SCALE_SHIFT:
+    case VR_OP_CLAMP:
+        vr_op_unary(a, op, in[0], out);
+        return VR_OK;
+    case VR_OP_ADD:
+        vr_op_add(a, in[0], in[1], out);
+        return VR_OK;
+    case VR_OP_UPSAMPLE_NEAREST:
+        vr_op_upsample(a, op, in[0], out);
+        return VR_OK;
+    case VR_OP_UNPACK:
+        vr_op_unpack(a, op, in[0], out);
+        return VR_OK;
+    case VR_OP_INPUT:
+    case VR_OP_KIND_COUNT:
+        break;
+    }
+    return vr_fail(err, VR_E_INTERNAL, "operation %d (%s) cannot be executed", i, op->tap);
+}
