@@ -127,58 +127,51 @@ static void check_error(const decoder_row *r, const vr_tensor *out, const char *
 
 static const char *const layout_name[] = {"diffusers", "original"};
 
-static void check_golden_row(const oracle_fixture *f, size_t i, const char *file)
+/* Decodes the model from a file in each layout; both outputs must be the same bits. */
+static void check_layouts(const decoder_row *r, const vr_model *model, const char *file)
 {
     vr_error err = {VR_OK, ""};
-    decoder_row r;
-    vr_model *model;
     vr_tensor out[2];
-    row_open(f, i, &r, &model);
     for (int layout = 0; layout < 2; layout++) {
         vr_model *again;
-        MUST(vr_model_write(model, file, (vr_key_layout)layout, VR_DTYPE_NONE, &err), &r);
-        MUST(vr_model_open(file, &r.options, &again, &err), &r);
-        cr_assert_eq((int)again->layout, layout, "%s: written as %s, read as %s", r.name, layout_name[layout],
-                     layout_name[again->layout]);
-        decode(&r, again, VR_POLICY_GOLDEN, &out[layout]);
-        check_error(&r, &out[layout], layout_name[layout], 1e-6, 1e-5);
+        MUST(vr_model_write(model, file, (vr_key_layout)layout, VR_DTYPE_NONE, &err), r);
+        MUST(vr_model_open(file, &r->options, &again, &err), r);
+        cr_assert_eq((int)again->layout, layout, "%s: written as %s, read as %s", r->name,
+                     layout_name[layout], layout_name[again->layout]);
+        decode(r, again, VR_POLICY_GOLDEN, &out[layout]);
+        check_error(r, &out[layout], layout_name[layout], 1e-6, 1e-5);
         vr_model_close(again);
     }
-    cr_assert_eq(memcmp(out[0].data, out[1].data, (size_t)r.count * sizeof(float)), 0,
-                 "%s: the two key layouts decode to different bits", r.name);
+    cr_assert_eq(memcmp(out[0].data, out[1].data, (size_t)r->count * sizeof(float)), 0,
+                 "%s: the two key layouts decode to different bits", r->name);
     vr_tensor_free(&out[0]);
     vr_tensor_free(&out[1]);
-    row_close(&r, model);
 }
 
-Test(oracle_decoders, golden_from_both_key_layouts_agrees_with_diffusers)
+static void check_truth(const decoder_row *r, const vr_model *model)
+{
+    vr_tensor out;
+    decode(r, model, VR_POLICY_TRUTH, &out);
+    check_error(r, &out, "truth", 1e-9, 1e-8);
+    vr_tensor_free(&out);
+}
+
+Test(oracle_decoders, golden_from_both_key_layouts_and_truth_agree_with_diffusers)
 {
     oracle_fixture f;
     vr_error err;
     scratch s;
     cr_assert_eq(oracle_open("decoders.safetensors", "decoders.json", &f, &err), VR_OK, "%s", err.text);
     scratch_make(&s);
-    for (size_t i = 0; i < f.count; i++)
-        check_golden_row(&f, i, s.file);
-    scratch_remove(&s);
-    oracle_close(&f);
-}
-
-Test(oracle_decoders, truth_agrees_with_diffusers_in_float64)
-{
-    oracle_fixture f;
-    vr_error err;
-    cr_assert_eq(oracle_open("decoders.safetensors", "decoders.json", &f, &err), VR_OK, "%s", err.text);
     for (size_t i = 0; i < f.count; i++) {
         decoder_row r;
         vr_model *model;
-        vr_tensor out;
         row_open(&f, i, &r, &model);
-        decode(&r, model, VR_POLICY_TRUTH, &out);
-        check_error(&r, &out, "truth", 1e-9, 1e-8);
-        vr_tensor_free(&out);
+        check_layouts(&r, model, s.file);
+        check_truth(&r, model);
         row_close(&r, model);
     }
+    scratch_remove(&s);
     oracle_close(&f);
 }
 
