@@ -159,8 +159,7 @@ static bool convert_common(vr_dtype dt, void *dst, vr_dtype st, const void *src,
 vr_status vr_convert(vr_dtype dst_type, void *dst, vr_dtype src_type, const void *src, uint64_t n,
                      vr_error *err)
 {
-    if (vr_dtype_size(dst_type) == 0 || vr_dtype_size(src_type) == 0 ||
-        (dst_type != src_type && !vr_dtype_is_float(dst_type)))
+    if (vr_dtype_size(src_type) == 0 || (dst_type != src_type && !vr_dtype_is_float(dst_type)))
         return vr_fail(err, VR_E_DTYPE, "cannot convert %s to %s; a float type is wanted",
                        vr_dtype_name(src_type), vr_dtype_name(dst_type));
     enum { PART = 512 };

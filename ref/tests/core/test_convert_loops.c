@@ -21,11 +21,8 @@ Test(convert_loops, every_16_bit_code_widens_as_alone)
         cr_assert(vr_convert(VR_F32, wide, model->dtype, codes, 65536, NULL) == VR_OK);
         for (uint32_t i = 0; i < 65536; i++) {
             const float alone = small_to_f32(model, i);
-            if (isnan(alone))
-                cr_assert(isnan(wide[i]), "%s %#x lost its NaN", model->name, i);
-            else
-                cr_assert(memcmp(&alone, &wide[i], 4) == 0, "%s %#x widens to %a, expected %a", model->name, i,
-                          (double)wide[i], (double)alone);
+            cr_assert(memcmp(&alone, &wide[i], 4) == 0, "%s %#x widens to %a, alone to %a", model->name, i,
+                      (double)wide[i], (double)alone); /* a NaN to the same NaN, too */
         }
     }
 }
