@@ -1,5 +1,6 @@
 /* Known architectures and their published numbers (clauses M1.5, M2).
  * SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "model/internal.h"
@@ -52,6 +53,15 @@ const vr_arch *vr_arch_find(const char *name)
         if (strcmp(infos[i].name, name) == 0)
             return &archs[i];
     return NULL;
+}
+
+char *vr_arch_names(char *buf, size_t size)
+{
+    size_t n = 0;
+    buf[0] = '\0';
+    for (int i = 0; i < ARCH_COUNT && n < size; i++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "", infos[i].name);
+    return buf;
 }
 
 const vr_arch_info *vr_arch_list(void)

@@ -26,6 +26,7 @@ static const place places[] = {
     {VR_FAMILY_KL, VR_LAYOUT_ORIGINAL, "first_stage_model."},
     {VR_FAMILY_TINY, VR_LAYOUT_DIFFUSERS, ""},
     {VR_FAMILY_TINY, VR_LAYOUT_DIFFUSERS, "vae."},
+    {VR_FAMILY_TINY, VR_LAYOUT_DIFFUSERS, "first_stage_model."},
     {VR_FAMILY_TINY, VR_LAYOUT_ORIGINAL, ""},
     {VR_FAMILY_TINY, VR_LAYOUT_ORIGINAL, "decoder."},
     {VR_FAMILY_TINY, VR_LAYOUT_ORIGINAL, "taesd_decoder."},
@@ -83,57 +84,50 @@ static vr_status collect(const vr_safetensors *f, const place *p, int32_t levels
     vr_table_sort(t);
     for (int64_t i = 1; i < t->count; i++)
         if (strcmp(t->entry[i - 1].name, t->entry[i].name) == 0)
-            return vr_fail(err, VR_E_AMBIGUOUS, "tensors '%s' and '%s' are the same weight; keep one",
+            return vr_fail(err, VR_E_AMBIGUOUS,
+                           "tensors '%s' and '%s' are the same weight; keep one",
                            t->entry[i - 1].source, t->entry[i].source);
     return VR_OK;
 }
 
-static bool same_bytes(const vr_table *a, const vr_table *b, const vr_entry **x, const vr_entry **y)
+static bool same_tensor(const vr_tensor *a, const vr_tensor *b)
 {
-    for (int64_t i = 0; i < a->count; i++) {
-        const vr_entry *p = &a->entry[i], *q = vr_table_find(b, p->name);
-        *x = p;
-        *y = q ? q : &b->entry[0];
-        int64_t n = 0;
-        if (!q || p->tensor.dtype != q->tensor.dtype || p->tensor.rank != q->tensor.rank ||
-            memcmp(p->tensor.dim, q->tensor.dim, sizeof p->tensor.dim) != 0 ||
-            vr_tensor_count(&p->tensor, &n, NULL) != VR_OK ||
-            memcmp(p->tensor.data, q->tensor.data, (size_t)n * vr_dtype_size(p->tensor.dtype)) != 0)
-            return false;
-    }
-    *y = &b->entry[0];
-    return a->count == b->count;
+    int64_t n = 0;
+    if (a->dtype != b->dtype || a->rank != b->rank ||
+        memcmp(a->dim, b->dim, sizeof a->dim) != 0 || vr_tensor_count(a, &n, NULL) != VR_OK)
+        return false;
+    size_t bytes = (size_t)n * vr_dtype_size(a->dtype);
+    return bytes == 0 || memcmp(a->data, b->data, bytes) == 0;
 }
 
-/* ---- what it is instead ------------------------------------------------- */
+/* Same weights under the same canonical names? If not, *x and *y are the source
+ * names of the first that differ. */
+static bool same_tables(const vr_table *a, const vr_table *b, const char **x, const char **y)
+{
+    for (int64_t i = 0; i < a->count || i < b->count; i++) {
+        const vr_entry *p = i < a->count ? &a->entry[i] : NULL;
+        const vr_entry *q = p ? vr_table_find(b, p->name) : NULL;
+        *x = p ? p->source : a->entry[0].source;
+        *y = q ? q->source : b->entry[i < b->count ? i : 0].source;
+        if (!p || !q || !same_tensor(&p->tensor, &q->tensor))
+            return false;
+    }
+    return true;
+}
 
 static vr_status nothing_found(const vr_safetensors *f, const char *path, vr_error *err)
 {
     const int64_t n = vr_safetensors_count(f);
-    bool encoder = false;
-    for (int64_t i = 0; i < n; i++) {
-        const char *name = vr_safetensors_at(f, i)->name;
-        if (strstr(name, "decoder.middle.") || strstr(name, "decoder.upsamples."))
-            return vr_fail(err, VR_E_MODEL, "%s: a Wan-style video decoder ('%s'); want an image decoder: AutoencoderKL or the TAESD family",
-                           path, name);
-        encoder = encoder || starts(name, "encoder.") || strstr(name, ".encoder.");
-    }
     if (n == 0)
-        return vr_fail(err, VR_E_MODEL, "%s: no tensors at all; want an AutoencoderKL or TAESD-family decoder", path);
+        return vr_fail(err, VR_E_MODEL,
+                       "%s: no tensors at all; want an AutoencoderKL or TAESD-family decoder", path);
+    const char *like = vr_looks_like(f);
     return vr_fail(err, VR_E_MODEL,
-                   "%s: no decoder found among %lld tensors (for example '%s')%s; want names such as 'decoder.conv_in.weight' or '1.weight', bare or under first_stage_model., vae. or taesd_decoder.",
+                   "%s: no decoder found among %lld tensors (for example '%s')%s%s; want names such "
+                   "as 'decoder.conv_in.weight' or '1.weight', bare or under first_stage_model., "
+                   "vae. or taesd_decoder.",
                    path, (long long)n, vr_safetensors_at(f, n / 2)->name,
-                   encoder ? "; there is an encoder only" : "");
-}
-
-static vr_status refuse_video(const vr_table *t, const char *path, vr_error *err)
-{
-    for (int64_t i = 0; i < t->count; i++)
-        if (t->entry[i].tensor.rank == 5)
-            return vr_fail(err, VR_E_MODEL,
-                           "%s: tensor '%s' has rank 5: a video decoder with 3-D convolutions; want an image decoder with rank 4",
-                           path, t->entry[i].source);
-    return VR_OK;
+                   *like ? "; it looks like " : "", like);
 }
 
 /* What the rest of an all-in-one checkpoint says about the family. */
@@ -154,41 +148,63 @@ static const char *context_of(const vr_safetensors *f)
     return arch;
 }
 
-vr_status vr_find_decoder(const vr_safetensors *f, const char *path, vr_table *t, vr_found *out,
-                          vr_error *err)
+static bool lies_here(const vr_safetensors *f, const place *p)
 {
-    const place *chosen = NULL;
+    for (int64_t i = 0; i < vr_safetensors_count(f); i++) {
+        const char *name = vr_safetensors_at(f, i)->name;
+        if (starts(name, p->prefix) && proves(p, name + strlen(p->prefix)))
+            return true;
+    }
+    return false;
+}
+
+/* Numbered layers prove little: an encoder has them too, from 0 on, where a
+ * decoder has its clamp. */
+static bool believable(const vr_safetensors *f, const place *p, const vr_table *t)
+{
+    char zero[80];
+    snprintf(zero, sizeof zero, "%s0.weight", p->prefix);
+    return p->family != VR_FAMILY_TINY || p->layout != VR_LAYOUT_ORIGINAL ||
+           vr_table_find(t, "decoder.layers.0.weight") || !vr_safetensors_find(f, zero);
+}
+
+static vr_status search(const vr_safetensors *f, const vr_arch *wanted, vr_table *t,
+                        const place **chosen, vr_error *err)
+{
     vr_status s = VR_OK;
-    vr_table other = {.entry = NULL};
     for (int k = 0; k < PLACES && s == VR_OK; k++) {
         const place *p = &places[k];
-        bool here = false;
-        for (int64_t i = 0; i < vr_safetensors_count(f) && !here; i++) {
-            const char *name = vr_safetensors_at(f, i)->name;
-            here = starts(name, p->prefix) && proves(p, name + strlen(p->prefix));
-        }
-        if (!here)
+        if ((wanted && wanted->family != p->family) || !lies_here(f, p))
             continue;
+        vr_table here = {.entry = NULL};
+        const char *a = NULL, *b = NULL;
         int32_t levels = p->layout == VR_LAYOUT_ORIGINAL ? original_levels(f, p->prefix) : 0;
-        if (!chosen) {
-            chosen = p;
-            out->levels = levels;
-            s = collect(f, p, levels, t, err);
+        s = collect(f, p, levels, &here, err);
+        if (s == VR_OK && !*chosen && believable(f, p, &here)) {
+            *chosen = p;
+            *t = here;
             continue;
         }
-        const vr_entry *a = NULL, *b = NULL;
-        s = collect(f, p, levels, &other, err);
-        if (s == VR_OK && !same_bytes(t, &other, &a, &b))
+        if (s == VR_OK && believable(f, p, &here) && !same_tables(t, &here, &a, &b))
             s = vr_fail(err, VR_E_AMBIGUOUS,
-                        "two different decoders ('%s' and '%s'); keep one of them in the file",
-                        a ? a->source : "?", b ? b->source : "?");
-        vr_table_free(&other);
+                        "two different decoders ('%s' and '%s'); keep one of them in the file", a,
+                        b);
+        vr_table_free(&here);
     }
-    vr_table_free(&other);
+    return s;
+}
+
+vr_status vr_find_decoder(const vr_safetensors *f, const char *path, const vr_arch *wanted,
+                          vr_table *t, vr_found *out, vr_error *err)
+{
+    const place *chosen = NULL;
+    vr_status s = search(f, wanted, t, &chosen, err);
     if (s != VR_OK) {
         vr_fail_prefix(err, "%s", path);
         return s;
     }
+    if (!chosen && wanted) /* then say what the file holds, not only that it is not this */
+        return vr_find_decoder(f, path, NULL, t, out, err);
     if (!chosen)
         return nothing_found(f, path, err);
     out->family = chosen->family;
@@ -196,7 +212,6 @@ vr_status vr_find_decoder(const vr_safetensors *f, const char *path, vr_table *t
     snprintf(out->prefix, sizeof out->prefix, "%s", chosen->prefix);
     out->ignored = vr_safetensors_count(f) - t->count;
     out->context = context_of(f);
-    if (out->family == VR_FAMILY_KL)
-        out->levels = vr_kl_levels(t);
-    return refuse_video(t, path, err);
+    out->levels = out->family == VR_FAMILY_KL ? vr_kl_levels(t) : 0;
+    return vr_refuse_relatives(f, t, out, path, err);
 }

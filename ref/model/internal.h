@@ -8,6 +8,7 @@
 #include "vaeref/model.h"
 
 enum { VR_NAME_MAX = 200 };
+#define VR_BN_EPS 1e-4 /* FLUX.2, unless config.json says otherwise */
 
 typedef struct vr_entry {
     char name[VR_NAME_MAX]; /* canonical */
@@ -32,6 +33,9 @@ vr_entry *vr_table_find(const vr_table *t, const char *name);
 vr_entry *vr_table_findf(const vr_table *t, const char *fmt, ...) VR_PRINTF(2, 3);
 /* true when some name starts with the formatted text */
 bool vr_table_has(const vr_table *t, const char *fmt, ...) VR_PRINTF(2, 3);
+/* 1 + the largest index among the names "<formatted text><index>."; 0 if there is
+ * none. Indices of 64 and above are not counted (and so have no place). */
+int32_t vr_table_indices(const vr_table *t, const char *fmt, ...) VR_PRINTF(2, 3);
 
 typedef enum vr_family { VR_FAMILY_KL, VR_FAMILY_TINY } vr_family;
 
@@ -56,7 +60,7 @@ const vr_arch *vr_arch_at(int i);              /* NULL past the end */
 bool vr_key_canonical(vr_family f, vr_key_layout layout, int32_t levels, const char *key, char *dst);
 void vr_key_original(vr_family f, int32_t levels, const char *canonical, char *dst);
 
-/* Finds the decoder in a file and fills the table; see detect.c. */
+/* Where the decoder of a file lies. */
 typedef struct vr_found {
     vr_family family;
     vr_key_layout layout;
@@ -65,8 +69,32 @@ typedef struct vr_found {
     int64_t ignored;
     const char *context; /* arch that other tensors of a checkpoint point to, or NULL */
 } vr_found;
-vr_status vr_find_decoder(const vr_safetensors *f, const char *path, vr_table *t, vr_found *out,
-                          vr_error *err);
+/* Finds the decoder in a file and fills the table; see detect.c. `wanted` (may be
+ * NULL) settles which of two families is meant. */
+vr_status vr_find_decoder(const vr_safetensors *f, const char *path, const vr_arch *wanted,
+                          vr_table *t, vr_found *out, vr_error *err);
+/* What a file without a decoder looks like instead, for people; "" if nothing. */
+const char *vr_looks_like(const vr_safetensors *f);
+/* VR_E_UNSUPPORTED or VR_E_MODEL for networks whose names are nearly a decoder's. */
+vr_status vr_refuse_relatives(const vr_safetensors *f, const vr_table *t, const vr_found *found,
+                              const char *path, vr_error *err);
+
+/* Checks on tensors (check.c); `path` is for messages. */
+vr_status vr_refuse_scales(const vr_safetensors *f, const vr_table *t, const char *path,
+                           vr_error *err);
+vr_status vr_refuse_extra(const vr_table *t, int32_t levels, const char *path, vr_error *err);
+vr_status vr_refuse_nonfinite(const vr_program *p, const char *path, vr_error *err);
+vr_status vr_hash_weights(const vr_table *t, char hex[65], vr_error *err);
+/* Index of the first NaN or infinity, or -1. */
+int64_t vr_first_nonfinite(vr_dtype t, const void *data, int64_t count);
+
+/* config.json (configured.c). Reads the one beside `model_path` when it is there and
+ * of a class that the family has; its path goes into `name`. NULL: none. */
+const vr_vae_config *vr_config_beside(const char *model_path, vr_family family, char *name,
+                                      size_t size, vr_vae_config *space);
+/* VR_E_MODEL where config and tensors contradict each other. */
+vr_status vr_check_config(const vr_vae_config *c, vr_family family, const vr_table *t,
+                          int64_t channels, const char *path, vr_error *err);
 
 /* What an emitter works with. Missing and misshapen tensors are collected, so
  * that one error names several. */
@@ -97,18 +125,39 @@ int64_t vr_tiny_latent_channels(const vr_table *t);
 int32_t vr_kl_levels(const vr_table *t);
 int32_t vr_tiny_upsamples(const vr_table *t);
 
-/* Normalisation in front of the network (clause M2). */
+/* Normalisation in front of the network (clause M2). The numbers as published... */
+typedef struct vr_numbers {
+    bool known;            /* scaling and shift are */
+    double scaling, shift;
+    int32_t stats;         /* entries of mean and std; 0: none */
+    double mean[VR_CONFIG_MAX_LATENT], std[VR_CONFIG_MAX_LATENT];
+    double bn_eps;         /* FLUX.2 */
+} vr_numbers;
+/* ... and what the program does with them. */
 typedef struct vr_normalise {
     const vr_arch *arch;   /* decided or NULL */
     bool apply, packed;    /* scale_shift wanted; un-packing wanted */
-    double scaling, shift; /* as published */
+    vr_numbers num;
     int64_t channels;      /* of the latent the program takes */
     double scale[VR_CONFIG_MAX_LATENT], offset[VR_CONFIG_MAX_LATENT];
 } vr_normalise;
-vr_status vr_decide_normalise(const vr_table *t, vr_family family, const char *arch_name,
-                              const vr_vae_config *config, const vr_model_options *opt,
-                              const vr_safetensors *file, int64_t channels, const char *path,
-                              vr_normalise *out, vr_error *err);
+
+/* What is to be decided from. */
+typedef struct vr_evidence {
+    const vr_table *table;
+    vr_family family;
+    const vr_safetensors *file;   /* NULL: synthetic */
+    const vr_arch *arch;          /* named by option, metadata or checkpoint; or NULL */
+    const vr_vae_config *config;  /* or NULL */
+    const vr_model_options *opt;
+    int64_t channels;             /* of the network's latent */
+    const char *path;             /* for messages */
+} vr_evidence;
+/* Numbers from the strongest source (numbers.c); known = false when none states them. */
+vr_status vr_find_numbers(const vr_evidence *v, vr_numbers *out, vr_error *err);
+vr_status vr_decide_normalise(const vr_evidence *v, vr_normalise *out, vr_error *err);
+/* The names of the known architectures, "sd15, sdxl, ..." into buf; returns buf. */
+char *vr_arch_names(char *buf, size_t size);
 
 /* Seeded weights (clause M7). `arena` keeps names and data. */
 typedef struct vr_synth {
@@ -127,8 +176,7 @@ struct vr_model_memory {
     vr_table table;
     vr_found found;
     int64_t groups;
-    double raw_scaling, raw_shift; /* of the architecture, for seeded latents */
-    bool has_raw;
+    vr_numbers numbers; /* for seeded raw latents and for writing */
 };
 
 #endif

@@ -20,10 +20,7 @@ int64_t vr_kl_latent_channels(const vr_table *t)
 
 int32_t vr_kl_levels(const vr_table *t)
 {
-    int32_t n = 0;
-    while (vr_table_has(t, "decoder.up_blocks.%d.", n))
-        n++;
-    return n;
+    return vr_table_indices(t, "decoder.up_blocks.");
 }
 
 static int32_t norm_act(vr_emit *e, const char *path, const char *norm, const char *act, int32_t x,
@@ -73,19 +70,20 @@ static int32_t attention(vr_emit *e, const char *path, int32_t x, int64_t c)
     return vr_program_add(e->p, name, n, x);
 }
 
-static int32_t up_block(vr_emit *e, int32_t level, int32_t x, int64_t *c)
+/* Every level but the last doubles rows and columns, whether or not the file has
+ * the tensors for it: what is absent is reported as missing. */
+static int32_t up_block(vr_emit *e, int32_t level, bool last, int32_t x, int64_t *c)
 {
     char path[VR_NAME_MAX - 40], name[VR_NAME_MAX];
-    int32_t j = 0;
-    do { /* a level has at least one block; its absence is then reported */
+    int32_t blocks = vr_table_indices(e->table, "decoder.up_blocks.%d.resnets.", level);
+    for (int32_t j = 0; j < blocks || j == 0; j++) {
         snprintf(path, sizeof path, "decoder.up_blocks.%d.resnets.%d", level, j);
         snprintf(name, sizeof name, "%s.conv2.weight", path);
         int64_t co = vr_dim_of(e->table, name, 0, *c);
         x = resnet(e, path, x, *c, co);
         *c = co;
-        j++;
-    } while (vr_table_has(e->table, "decoder.up_blocks.%d.resnets.%d.", level, j));
-    if (vr_table_has(e->table, "decoder.up_blocks.%d.upsamplers.0.", level)) {
+    }
+    if (!last || vr_table_has(e->table, "decoder.up_blocks.%d.upsamplers.0.", level)) {
         snprintf(name, sizeof name, "decoder.up_blocks.%d.upsamplers.0.upsample", level);
         x = vr_program_upsample(e->p, name, x, 1, 2, 2);
         snprintf(name, sizeof name, "decoder.up_blocks.%d.upsamplers.0.conv", level);
@@ -107,8 +105,9 @@ int32_t vr_emit_kl(vr_emit *e, int32_t x)
     x = resnet(e, "decoder.mid_block.resnets.1", x, c, c);
     const int32_t levels = vr_kl_levels(e->table);
     for (int32_t i = 0; i < levels; i++)
-        x = up_block(e, i, x, &c);
+        x = up_block(e, i, i + 1 == levels, x, &c);
     x = vr_emit_norm(e, "decoder.conv_norm_out", x, c, e->groups, EPS);
     x = vr_program_unary(e->p, "decoder.conv_act", VR_OP_SILU, x);
-    return vr_emit_conv(e, "decoder.conv_out", x, c, vr_dim_of(e->table, "decoder.conv_out.weight", 0, 3), 3, true);
+    int64_t pictures = vr_dim_of(e->table, "decoder.conv_out.weight", 0, 3);
+    return vr_emit_conv(e, "decoder.conv_out", x, c, pictures, 3, true);
 }

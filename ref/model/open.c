@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "model/internal.h"
+
+enum { SHOWN = 190 }; /* of a path in a message */
 
 void vr_model_close(vr_model *m)
 {
@@ -21,143 +22,6 @@ void vr_model_close(vr_model *m)
         free(m->memory);
     }
     free(m);
-}
-
-/* ---- checks on the tensors ---------------------------------------------- */
-
-/* fp8 weights come with scales beside them; ignoring one gives wrong pictures. */
-static vr_status refuse_scales(const vr_table *t, const char *path, vr_error *err)
-{
-    for (int64_t i = 0; i < t->count; i++) {
-        const char *name = t->entry[i].name;
-        size_t n = strlen(name);
-        if (strstr(name, ".scale_weight") || strstr(name, "_scale_inv") || strstr(name, "weight_scale") ||
-            (n > 6 && strcmp(name + n - 6, ".scale") == 0))
-            return vr_fail(err, VR_E_UNSUPPORTED,
-                           "%s: tensor '%s' scales a quantised weight; convert the file to plain F16, BF16 or F32 first",
-                           path, t->entry[i].source);
-    }
-    return VR_OK;
-}
-
-static vr_status refuse_extra(const vr_table *t, int32_t levels, const char *path, vr_error *err)
-{
-    for (int64_t i = 0; i < t->count; i++) {
-        const vr_entry *e = &t->entry[i];
-        if (!e->used && strncmp(e->name, "bn.", 3) != 0)
-            return vr_fail(err, VR_E_MODEL,
-                           "%s: extra tensor '%s': this decoder (%d levels) has no place for it", path,
-                           e->source, levels);
-    }
-    return VR_OK;
-}
-
-static vr_status refuse_nonfinite(const vr_program *p, const char *path, vr_error *err)
-{
-    enum { PART = 2048 };
-    int32_t bad = -1;
-    int64_t bad_at = 0;
-#pragma omp parallel for schedule(dynamic)
-    for (int32_t k = 0; k < p->weight_count; k++) {
-        const vr_weight *w = &p->weight[k];
-        double part[PART];
-        for (int64_t first = 0; first < w->count; first += PART) {
-            int64_t n = w->count - first < PART ? w->count - first : PART, at = -1;
-            vr_convert(VR_F64, part, w->dtype, (const char *)w->data + (size_t)first * vr_dtype_size(w->dtype),
-                       (uint64_t)n, NULL);
-            double probe = 0.0;
-            for (int64_t i = 0; i < n; i++)
-                probe += part[i] * 0.0; /* 0 unless something is not finite */
-            if (probe == 0.0)
-                continue;
-            for (int64_t i = n - 1; i >= 0; i--)
-                at = part[i] - part[i] == 0.0 ? at : i;
-#pragma omp critical(vr_model_nonfinite)
-            if (bad < 0 || k < bad) {
-                bad = k;
-                bad_at = first + at;
-            }
-            break;
-        }
-    }
-    if (bad >= 0)
-        return vr_fail(err, VR_E_NONFINITE, "%s: tensor '%s' is not finite at element %lld; the file is damaged or was trained to overflow",
-                       path, p->weight[bad].source_name, (long long)bad_at);
-    return VR_OK;
-}
-
-/* Digest over one line per tensor, in canonical order: name, dtype, dims, SHA-256
- * of its bytes (clause M9). Tensors are hashed side by side. */
-static vr_status hash_weights(const vr_table *t, char hex[65], vr_error *err)
-{
-    uint8_t(*digest)[32] = calloc((size_t)(t->count ? t->count : 1), 32);
-    if (!digest)
-        return vr_fail(err, VR_E_NOMEM, "cannot allocate weight digests");
-#pragma omp parallel for schedule(dynamic)
-    for (int64_t i = 0; i < t->count; i++) {
-        const vr_tensor *x = &t->entry[i].tensor;
-        int64_t n = 0;
-        vr_sha256 s;
-        vr_sha256_init(&s);
-        if (t->entry[i].used && vr_tensor_count(x, &n, NULL) == VR_OK)
-            vr_sha256_update(&s, x->data, (size_t)n * vr_dtype_size(x->dtype));
-        vr_sha256_final(&s, digest[i]);
-    }
-    vr_sha256 all;
-    vr_sha256_init(&all);
-    for (int64_t i = 0; i < t->count; i++) {
-        const vr_entry *e = &t->entry[i];
-        char line[VR_NAME_MAX + 128], shape[96], one[65];
-        if (!e->used)
-            continue;
-        vr_tensor x = e->tensor;
-        if (x.rank == 4 && x.dim[2] == 1 && x.dim[3] == 1 && strstr(e->name, ".attentions.0.to_"))
-            x.rank = 2; /* the same weight in both layouts */
-        vr_sha256_hex(digest[i], one);
-        snprintf(line, sizeof line, "%s %s %s\n", e->name, vr_tensor_describe(&x, shape, sizeof shape), one);
-        vr_sha256_update(&all, line, strlen(line));
-    }
-    vr_sha256_final(&all, digest[0]);
-    vr_sha256_hex(digest[0], hex);
-    free(digest);
-    return VR_OK;
-}
-
-/* ---- configuration ------------------------------------------------------ */
-
-static vr_status check_config(const vr_vae_config *c, vr_family family, const vr_table *t,
-                              int64_t channels, const char *path, vr_error *err)
-{
-    const bool tiny = strcmp(c->class_name, "AutoencoderTiny") == 0;
-    if (tiny != (family == VR_FAMILY_TINY))
-        return vr_fail(err, VR_E_MODEL, "%s: config is for %s, the file holds %s", path, c->class_name,
-                       family == VR_FAMILY_TINY ? "a TAESD-family decoder" : "an AutoencoderKL decoder");
-    if (c->latent_channels && c->latent_channels != channels)
-        return vr_fail(err, VR_E_MODEL, "%s: config says latent_channels %d, the tensors %lld", path,
-                       c->latent_channels, (long long)channels);
-    if (family == VR_FAMILY_KL && c->levels && c->levels != vr_kl_levels(t))
-        return vr_fail(err, VR_E_MODEL, "%s: config says %d levels, the tensors %d", path, c->levels,
-                       vr_kl_levels(t));
-    for (int32_t i = 0; family == VR_FAMILY_KL && i < c->levels; i++) {
-        char name[VR_NAME_MAX];
-        snprintf(name, sizeof name, "decoder.up_blocks.%d.resnets.0.conv2.weight", i);
-        int64_t want = c->block_out_channels[c->levels - 1 - i], got = vr_dim_of(t, name, 0, want);
-        if (want != got)
-            return vr_fail(err, VR_E_MODEL, "%s: config says %lld channels in up block %d, the tensors %lld",
-                           path, (long long)want, i, (long long)got);
-    }
-    return VR_OK;
-}
-
-/* config.json beside the file, when it is there and describes an autoencoder. */
-static const vr_vae_config *config_beside(const char *path, vr_vae_config *space)
-{
-    char name[4096];
-    const char *slash = strrchr(path, '/');
-    int n = slash ? (int)(slash - path) + 1 : 0;
-    if (snprintf(name, sizeof name, "%.*sconfig.json", n, path) >= (int)sizeof name || access(name, R_OK) != 0)
-        return NULL;
-    return vr_vae_config_read(name, space, NULL) == VR_OK ? space : NULL;
 }
 
 /* ---- building ----------------------------------------------------------- */
@@ -188,11 +52,11 @@ static vr_status build(vr_model *m, const vr_normalise *n, const char *path, vr_
     x = kl ? vr_emit_kl(&e, x) : vr_emit_tiny(&e, x);
     vr_status s = report(&e, path, err);
     if (s == VR_OK)
-        s = refuse_extra(&mem->table, mem->found.levels, path, err);
+        s = vr_refuse_extra(&mem->table, mem->found.levels, path, err);
     if (s != VR_OK)
         return s;
     s = vr_program_finish(m->program, x, kl ? -1.0 : 0.0, 1.0, err);
-    return s == VR_OK ? refuse_nonfinite(m->program, path, err) : vr_fail_prefix(err, "%s", path);
+    return s == VR_OK ? vr_refuse_nonfinite(m->program, path, err) : vr_fail_prefix(err, "%s", path);
 }
 
 static void describe(vr_model *m, const vr_normalise *n, const vr_model_options *opt)
@@ -201,105 +65,155 @@ static void describe(vr_model *m, const vr_normalise *n, const vr_model_options 
     vr_program_scale(m->program, &sh, &sw);
     struct vr_model_memory *mem = m->memory;
     const bool kl = mem->found.family == VR_FAMILY_KL;
+    const char *unnamed = kl ? "AutoencoderKL decoder" : "TAESD-family decoder";
     snprintf(m->arch, sizeof m->arch, "%s", n->arch ? n->arch->info->name : m->program->family);
     snprintf(m->description, sizeof m->description, "%s, %lld latent channels, %lldx",
-             n->arch ? n->arch->info->description : kl ? "AutoencoderKL decoder" : "TAESD-family decoder",
-             (long long)n->channels, (long long)sh);
+             n->arch ? n->arch->info->description : unnamed, (long long)n->channels,
+             (long long)sh);
     m->layout = mem->found.layout;
     snprintf(m->prefix, sizeof m->prefix, "%s", mem->found.prefix);
     m->latent_space = opt->latent_space;
     m->latent_channels = n->channels;
     m->spatial_scale = sh;
     m->normalises = n->apply;
-    m->scaling_factor = n->scaling;
-    m->shift_factor = n->shift;
+    m->scaling_factor = n->num.scaling;
+    m->shift_factor = n->num.shift;
     m->ignored_tensors = mem->found.ignored;
-    /* How a raw latent of this model relates to a unit-variance one (clause M8). */
-    mem->has_raw = n->arch ? n->arch->has_numbers : false;
-    mem->raw_scaling = n->arch ? n->arch->scaling : 1.0;
-    mem->raw_shift = n->arch ? n->arch->shift : 0.0;
+    mem->numbers = n->num;
 }
 
-static vr_status load_synth(vr_model *m, const char *spec, const char **arch, vr_error *err)
+/* ---- where the tensors come from ------------------------------------------ */
+
+static vr_status load_synth(vr_model *m, const char *spec, const vr_arch **arch, vr_error *err)
 {
     vr_synth s;
     vr_status st = vr_synth_parse(spec, &s, err);
     if (st != VR_OK)
         return st;
-    const vr_arch *a = vr_arch_find(s.arch);
+    char names[160];
+    const vr_arch *a = *arch = vr_arch_find(s.arch);
     if (!a)
-        return vr_fail(err, VR_E_ARGUMENT, "synth: arch '%s' is unknown; `vaeref synth --help` lists them", s.arch);
+        return vr_fail(err, VR_E_ARGUMENT, "synth: arch '%s' is unknown; want one of %s", s.arch,
+                       vr_arch_names(names, sizeof names));
     struct vr_model_memory *mem = m->memory;
     st = vr_synth_table(&s, a, &mem->table, &mem->data, err);
     for (int64_t i = 0; i < mem->table.count; i++)
         mem->table.entry[i].source = mem->table.entry[i].name;
     mem->groups = s.groups;
-    mem->found = (vr_found){.family = a->family, .layout = VR_LAYOUT_DIFFUSERS, .levels = a->stages};
-    *arch = a->info->name;
+    mem->found = (vr_found){.family = a->family, .layout = VR_LAYOUT_DIFFUSERS,
+                            .levels = a->family == VR_FAMILY_KL ? a->stages : 0};
     return st;
 }
 
-static vr_status load_file(vr_model *m, const char *path, const char **arch, vr_error *err)
+static vr_status read_groups(struct vr_model_memory *mem, const char *path, vr_error *err)
 {
-    struct vr_model_memory *mem = m->memory;
-    vr_status s = vr_safetensors_open(path, &mem->file, err);
-    if (s == VR_OK)
-        s = vr_find_decoder(mem->file, path, &mem->table, &mem->found, err);
-    if (s == VR_OK)
-        s = refuse_scales(&mem->table, path, err);
-    if (s != VR_OK)
-        return s;
-    const char *groups = vr_safetensors_metadata(mem->file, "vaeproof.norm_num_groups");
-    mem->groups = groups ? strtol(groups, NULL, 10) : 32;
-    if (mem->groups < 1)
-        mem->groups = 32;
-    const char *named = vr_safetensors_metadata(mem->file, "vaeproof.arch");
-    *arch = named && vr_arch_find(named) ? named : mem->found.context;
-    /* A checkpoint's context is a hint about scaling, not a claim about channels. */
-    const vr_arch *a = *arch ? vr_arch_find(*arch) : NULL;
-    int64_t z = mem->found.family == VR_FAMILY_KL ? vr_kl_latent_channels(&mem->table) : 0;
-    if (!named && a && a->info->latent_channels != z)
-        *arch = NULL;
+    static const char key[] = "vaeproof.norm_num_groups";
+    const char *text = vr_safetensors_metadata(mem->file, key);
+    mem->groups = 32;
+    if (!text)
+        return VR_OK;
+    char *end;
+    mem->groups = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || mem->groups < 1 || mem->groups > 65536)
+        return vr_fail(err, VR_E_FORMAT,
+                       "%s: __metadata__ '%s' is '%.40s'; want a whole number from 1 to 65536", path,
+                       key, text);
     return VR_OK;
 }
 
-static vr_status open_into(vr_model *m, const char *spec, const vr_model_options *opt, vr_error *err)
+/* *arch: what the caller named, or else the file's metadata, or else the rest of
+ * the checkpoint. */
+static vr_status load_file(vr_model *m, const char *spec, const char *path, const vr_arch **arch,
+                           vr_error *err)
 {
-    const char *arch = NULL;
-    vr_vae_config space;
-    const vr_vae_config *config = opt->config;
+    struct vr_model_memory *mem = m->memory;
+    vr_status s = vr_safetensors_open(spec, &mem->file, err);
+    if (s == VR_OK)
+        s = vr_find_decoder(mem->file, path, *arch, &mem->table, &mem->found, err);
+    if (s == VR_OK)
+        s = vr_refuse_scales(mem->file, &mem->table, path, err);
+    if (s == VR_OK)
+        s = read_groups(mem, path, err);
+    if (s != VR_OK || *arch)
+        return s;
+    const char *named = vr_safetensors_metadata(mem->file, "vaeproof.arch");
+    *arch = named ? vr_arch_find(named) : NULL;
+    if (*arch || !mem->found.context || mem->found.family != VR_FAMILY_KL)
+        return VR_OK;
+    /* The company a decoder keeps hints at its scaling; it does not overrule its shape. */
+    const vr_arch *hint = vr_arch_find(mem->found.context);
+    if (hint->info->latent_channels == vr_kl_latent_channels(&mem->table))
+        *arch = hint;
+    return VR_OK;
+}
+
+static vr_status latent_channels(const struct vr_model_memory *mem, const char *path, int64_t *z,
+                                 vr_error *err)
+{
+    const bool kl = mem->found.family == VR_FAMILY_KL;
+    const char *name = kl ? "decoder.conv_in.weight" : "decoder.layers.0.weight";
+    const vr_entry *e = vr_table_find(&mem->table, name);
+    *z = kl ? vr_kl_latent_channels(&mem->table) : vr_tiny_latent_channels(&mem->table);
+    if (*z > 0 && e)
+        return VR_OK;
+    if (!e)
+        return vr_fail(err, VR_E_MODEL,
+                       "%s: missing tensor '%s'%s, which says how many channels a latent has (%lld "
+                       "tensors of a decoder are there)",
+                       path, name, kl ? "" : " ('1.weight' in the original layout)",
+                       (long long)mem->table.count);
+    char found[96];
+    return vr_fail(err, VR_E_MODEL, "%s: tensor '%s' is %s; want 4 axes, none of them 0", path,
+                   e->source, vr_tensor_describe(&e->tensor, found, sizeof found));
+}
+
+static vr_status open_into(vr_model *m, const char *spec, const vr_model_options *opt,
+                           vr_error *err)
+{
+    struct vr_model_memory *mem = m->memory;
     const bool synth = strncmp(spec, "synth:", 6) == 0;
-    vr_status s = synth ? load_synth(m, spec + 6, &arch, err) : load_file(m, spec, &arch, err);
+    const size_t length = strlen(spec);
+    char path[SHOWN + 8], beside[4096], names[160];
+    snprintf(path, sizeof path, "%s%s", length > SHOWN ? "..." : "",
+             length > SHOWN ? spec + length - SHOWN : spec);
+    const vr_arch *arch = opt->arch ? vr_arch_find(opt->arch) : NULL, *made = NULL;
+    if (opt->arch && !arch)
+        return vr_fail(err, VR_E_ARGUMENT, "arch '%.40s' is unknown; want one of %s", opt->arch,
+                       vr_arch_names(names, sizeof names));
+    vr_status s = synth ? load_synth(m, spec + 6, &made, err)
+                        : load_file(m, spec, path, &arch, err);
+    int64_t z = 0;
+    if (s == VR_OK)
+        s = latent_channels(mem, path, &z, err);
     if (s != VR_OK)
         return s;
-    struct vr_model_memory *mem = m->memory;
+    vr_vae_config space;
+    const vr_vae_config *config = opt->config;
     if (!config && !synth)
-        config = config_beside(spec, &space);
-    if (opt->arch)
-        arch = opt->arch;
-    int64_t z = mem->found.family == VR_FAMILY_KL ? vr_kl_latent_channels(&mem->table)
-                                                  : vr_tiny_latent_channels(&mem->table);
-    if (z == 0)
-        return vr_fail(err, VR_E_MODEL, "%s: no '%s', which says how many channels a latent has", spec,
-                       mem->found.family == VR_FAMILY_KL ? "decoder.conv_in.weight" : "weight of the first convolution");
+        config = vr_config_beside(spec, mem->found.family, beside, sizeof beside, &space);
     if (config) {
-        s = check_config(config, mem->found.family, &mem->table, z, spec, err);
+        s = vr_check_config(config, mem->found.family, &mem->table, z,
+                            opt->config ? path : beside, err);
         if (config->norm_num_groups)
             mem->groups = config->norm_num_groups;
     }
+    const vr_evidence v = {.table = &mem->table, .family = mem->found.family, .file = mem->file,
+                           .arch = arch ? arch : made, .config = config, .opt = opt,
+                           .channels = z, .path = path};
     vr_normalise n = {.arch = NULL};
     if (s == VR_OK)
-        s = vr_decide_normalise(&mem->table, mem->found.family, arch, config, opt, mem->file, z, spec, &n, err);
+        s = vr_decide_normalise(&v, &n, err);
     if (s == VR_OK)
-        s = build(m, &n, spec, err);
+        s = build(m, &n, path, err);
     if (s == VR_OK) {
         describe(m, &n, opt);
-        s = hash_weights(&mem->table, m->weights_sha256, err);
+        s = vr_hash_weights(&mem->table, m->weights_sha256, err);
     }
     return s;
 }
 
-vr_status vr_model_open(const char *spec, const vr_model_options *opt, vr_model **out, vr_error *err)
+vr_status vr_model_open(const char *spec, const vr_model_options *opt, vr_model **out,
+                        vr_error *err)
 {
     const vr_model_options plain = {.latent_space = VR_LATENT_DIFFUSION};
     vr_model *m = calloc(1, sizeof *m);

@@ -4,6 +4,7 @@
  * residual branch is damped, norms are near the identity.
  *
  * SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +17,12 @@
 static vr_status parse_number(const char *key, const char *text, uint64_t most, uint64_t *out, vr_error *err)
 {
     char *end;
-    unsigned long long v = strtoull(text, &end, 0);
-    if (end == text || *end || *text == '-' || v > most)
-        return vr_fail(err, VR_E_ARGUMENT, "synth: %s=%s is not a number from 0 to %llu", key, text,
-                       (unsigned long long)most);
+    const bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, hex ? 16 : 10);
+    if (*text < '0' || *text > '9' || *end || errno || v > most)
+        return vr_fail(err, VR_E_ARGUMENT, "synth: %s=%s is not a whole number from 0 to %llu", key,
+                       text, (unsigned long long)most);
     *out = v;
     return VR_OK;
 }
@@ -267,7 +270,7 @@ static vr_status fill_all(builder *b, const vr_synth *s, char *data)
 vr_status vr_synth_table(vr_synth *s, const vr_arch *a, vr_table *t, void **data, vr_error *err)
 {
     for (int32_t i = 0; i < a->stages; i++)
-        if (a->width[i] % s->div || (a->family == VR_FAMILY_TINY && a->pool && a->width[i] / s->div * 4 % 4))
+        if (a->width[i] % s->div)
             return vr_fail(err, VR_E_ARGUMENT, "synth: div=%lld does not divide the width %d of '%s'",
                            (long long)s->div, a->width[i], a->info->name);
     builder b = {.t = t, .status = VR_OK, .err = err};

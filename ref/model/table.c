@@ -81,6 +81,28 @@ bool vr_table_has(const vr_table *t, const char *fmt, ...)
     return i < t->count && strncmp(t->entry[i].name, name, strlen(name)) == 0;
 }
 
+int32_t vr_table_indices(const vr_table *t, const char *fmt, ...)
+{
+    enum { MOST = 64 };
+    char start[VR_NAME_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(start, sizeof start, fmt, ap);
+    va_end(ap);
+    const size_t n = strlen(start);
+    int32_t count = 0;
+    for (int64_t i = lower_bound(t, start); i < t->count; i++) {
+        const char *name = t->entry[i].name;
+        if (strncmp(name, start, n) != 0)
+            break;
+        char *end;
+        long v = name[n] >= '0' && name[n] <= '9' ? strtol(name + n, &end, 10) : MOST;
+        if (v < MOST && *end == '.' && v >= count)
+            count = (int32_t)v + 1;
+    }
+    return count;
+}
+
 int64_t vr_dim_of(const vr_table *t, const char *name, int32_t d, int64_t otherwise)
 {
     const vr_entry *e = vr_table_find(t, name);

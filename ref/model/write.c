@@ -1,4 +1,6 @@
-/* Writing a model in either key layout, and seeded latents (clauses M6 to M8).
+/* Writing a model in either key layout (clause M6), with what its tensors do not
+ * say as metadata.
+ *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +63,53 @@ static vr_status add_tensor(out_list *l, const vr_entry *e, const vr_found *f, v
     s = vr_convert(dtype, l->owned[i], t->dtype, t->data, (uint64_t)n, err);
     t->dtype = dtype;
     t->data = l->owned[i];
-    return s;
+    int64_t at = s == VR_OK ? vr_first_nonfinite(dtype, t->data, n) : -1;
+    return at < 0 ? s
+                  : vr_fail(err, VR_E_RANGE,
+                            "element %lld of '%s' is beyond the range of %s; want a type with more "
+                            "range, such as BF16 or F32",
+                            (long long)at, e->name, vr_dtype_name(dtype));
+}
+
+/* What the tensors do not say (clause M6.5). */
+typedef struct notes {
+    vr_metadata item[8];
+    int64_t count;
+    char groups[24], scaling[40], shift[40], eps[40];
+    char mean[VR_CONFIG_MAX_LATENT * 26], std[VR_CONFIG_MAX_LATENT * 26];
+} notes;
+
+static const char *list_of(char *buf, size_t size, const double *x, int32_t n)
+{
+    size_t at = 0;
+    for (int32_t i = 0; i < n; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s%.17g", i ? "," : "", x[i]);
+    return buf;
+}
+
+static void note(notes *k, const char *key, const char *value)
+{
+    k->item[k->count++] = (vr_metadata){key, value};
+}
+
+static void take_notes(notes *k, const vr_model *m)
+{
+    const vr_numbers *n = &m->memory->numbers;
+    k->count = 0;
+    if (vr_arch_find(m->arch))
+        note(k, "vaeproof.arch", m->arch);
+    snprintf(k->groups, sizeof k->groups, "%lld", (long long)m->memory->groups);
+    note(k, "vaeproof.norm_num_groups", k->groups);
+    if (n->bn_eps != VR_BN_EPS)
+        note(k, "vaeproof.batch_norm_eps", list_of(k->eps, sizeof k->eps, &n->bn_eps, 1));
+    if (!n->known)
+        return;
+    note(k, "vaeproof.scaling_factor", list_of(k->scaling, sizeof k->scaling, &n->scaling, 1));
+    note(k, "vaeproof.shift_factor", list_of(k->shift, sizeof k->shift, &n->shift, 1));
+    if (n->stats == 0)
+        return;
+    note(k, "vaeproof.latents_mean", list_of(k->mean, sizeof k->mean, n->mean, n->stats));
+    note(k, "vaeproof.latents_std", list_of(k->std, sizeof k->std, n->std, n->stats));
 }
 
 vr_status vr_model_write(const vr_model *m, const char *path, vr_key_layout layout, vr_dtype dtype,
@@ -79,40 +127,11 @@ vr_status vr_model_write(const vr_model *m, const char *path, vr_key_layout layo
     for (size_t i = 0; s == VR_OK && i < n; i++)
         if (vr_dtype_is_float(mem->table.entry[i].tensor.dtype))
             s = add_tensor(&l, &mem->table.entry[i], &mem->found, layout, dtype, err);
-    char groups[24], scaling[40], shift[40];
-    snprintf(groups, sizeof groups, "%lld", (long long)mem->groups);
-    snprintf(scaling, sizeof scaling, "%.17g", m->scaling_factor);
-    snprintf(shift, sizeof shift, "%.17g", m->shift_factor);
-    vr_metadata meta[4];
-    int64_t k = 0;
-    if (vr_arch_find(m->arch))
-        meta[k++] = (vr_metadata){"vaeproof.arch", m->arch};
-    meta[k++] = (vr_metadata){"vaeproof.norm_num_groups", groups};
-    if (m->normalises && m->scaling_factor != 0.0) {
-        meta[k++] = (vr_metadata){"vaeproof.scaling_factor", scaling};
-        meta[k++] = (vr_metadata){"vaeproof.shift_factor", shift};
-    }
+    notes meta;
+    take_notes(&meta, m);
     if (s == VR_OK)
-        s = vr_safetensors_write(path, l.names, l.tensors, l.count, meta, k, err);
+        s = vr_safetensors_write(path, l.names, l.tensors, l.count, meta.item,
+                                  meta.count, err);
     free_list(&l);
     return s;
-}
-
-vr_status vr_model_latents(const vr_model *m, uint64_t seed, int64_t n, int64_t h, int64_t w,
-                           vr_tensor *out, vr_error *err)
-{
-    const int64_t dim[4] = {n, m->latent_channels, h, w};
-    if (n < 1 || h < 1 || w < 1)
-        return vr_fail(err, VR_E_SHAPE, "latents of %lld x %lld x %lld; want at least 1 each", (long long)n,
-                       (long long)h, (long long)w);
-    vr_status s = vr_tensor_new(out, VR_F32, 4, dim, err);
-    if (s != VR_OK)
-        return s;
-    float *x = out->data;
-    const int64_t count = n * m->latent_channels * h * w;
-    vr_random_fill(x, count, VR_NORMAL, seed, vr_random_stream("latents"), 0);
-    if (m->latent_space == VR_LATENT_RAW && m->memory->has_raw)
-        for (int64_t i = 0; i < count; i++)
-            x[i] = (float)((double)x[i] / m->memory->raw_scaling + m->memory->raw_shift);
-    return VR_OK;
 }
