@@ -158,6 +158,7 @@ def make_row(tool, folder, row):
     assert y.dtype == np.float64 and np.isfinite(y).all()
     return y, {
         "name": name, "model": spec, "config": config, "weights_sha256": sha,
+        "parameters": sum(t.size for t in tensors.values()),
         "latent_seed": latent_seed, "latent_shape": list(latent.shape),
         "latents_sha256": hashlib.sha256(latent.tobytes()).hexdigest(),
         "made_by": made_by, "rms": float(np.sqrt(np.mean(y * y))),
