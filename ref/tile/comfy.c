@@ -100,22 +100,29 @@ static void add(vr_blend *b, int64_t i, int64_t j, float *tile)
     }
 }
 
+/* One pass of three: added to the others, and its buffers made ready again. */
+static void end_one_of_three(vr_blend *b)
+{
+    const int64_t plane = b->height * b->width;
+    for (int64_t k = 0; k < b->planes * plane; k++) {
+        const float v = b->scratch[0][k] / b->scratch[1][k % plane];
+        b->picture[k] = b->grid == 0 ? v : b->picture[k] + v;
+        if (b->grid == 2)
+            b->picture[k] /= 3.0F;
+    }
+    memset(b->scratch[0], 0, (size_t)(b->planes * plane) * sizeof(float));
+    memset(b->scratch[1], 0, (size_t)plane * sizeof(float));
+}
+
 static void end_pass(vr_blend *b)
 {
     const int64_t plane = b->height * b->width;
-    const bool several = b->plan->grid_count > 1;
-    for (int64_t p = 0; p < b->planes; p++)
-        for (int64_t k = 0; k < plane; k++) {
-            float *to = &b->picture[p * plane + k];
-            if (!several) {
-                *to /= b->scratch[1][k];
-                continue;
-            }
-            const float v = b->scratch[0][p * plane + k] / b->scratch[1][k];
-            *to = b->grid == 0 ? v : *to + v;
-            if (b->grid + 1 == b->plan->grid_count)
-                *to /= 3.0F;
-        }
+    if (b->plan->grid_count > 1) {
+        end_one_of_three(b);
+        return;
+    }
+    for (int64_t k = 0; k < b->planes * plane; k++)
+        b->picture[k] /= b->scratch[1][k % plane];
 }
 
 const vr_blend_scheme vr_blend_comfy = {scratch, add, end_pass};

@@ -41,7 +41,7 @@ typedef struct vr_blend {
     const vr_tile_plan *plan;
     int64_t planes, height, width;
     float *picture;    /* what becomes the result; zero at first */
-    float *scratch[2]; /* as the scheme's `scratch` asked */
+    float *scratch[2]; /* as the scheme's `scratch` asked; zero at first */
     int32_t grid;      /* pass being run */
 } vr_blend;
 
