@@ -11,6 +11,7 @@ set(VAEPROOF_TEST_ENV
   "VAEPROOF_SHARED=${VAEPROOF_SHARED_DIR}"
   "VAEPROOF_BIN=${CMAKE_BINARY_DIR}/bin"
   "VAEPROOF_SOURCE=${CMAKE_SOURCE_DIR}"
+  "OMP_WAIT_POLICY=passive" # waiting threads must not starve working ones on a busy machine
   "LC_ALL=C")
 
 function(vaeproof_unit_test)

@@ -1,4 +1,4 @@
-/* Element-wise conversion of arrays (clause N2.4). Sources and targets need no
+/* Element-wise conversion of arrays (clauses N2.3 to N2.5). Sources and targets need no
  * alignment: elements are copied through memcpy. The pairs that weights and
  * latents use have loops of their own; the rest goes through f64, which holds
  * every value of every type but 64-bit integers beyond 2^53: their low bits are
@@ -107,7 +107,8 @@ static inline uint32_t bits_from_f32(float f)
 static inline uint32_t widen_f16(uint32_t h)
 {
     const uint32_t m = h & 0x7fffu;
-    const uint32_t normal = (m << 13) + ((m >= 0x7c00u ? 224u : 112u) << 23); /* bias 127 - 15, twice for inf */
+    /* Bias 127 - 15, twice for infinity. */
+    const uint32_t normal = (m << 13) + ((m >= 0x7c00u ? 224u : 112u) << 23);
     const uint32_t small = bits_from_f32((float)(int32_t)m * 0x1p-24f); /* exact for subnormals */
     const uint32_t quiet = m > 0x7c00u ? 0x7fc00000u : normal;
     return (h & 0x8000u) << 16 | (m < 0x0400u ? small : quiet);
@@ -119,7 +120,8 @@ static inline uint32_t narrow_f16(uint32_t u)
     const uint32_t a = u & 0x7fffffffu;
     const uint32_t normal = (a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13;
     /* The unit in the last place of 0.5 is that of f16 subnormals: the sum rounds. */
-    const uint32_t small = bits_from_f32(f32_from_bits(a < 0x38800000u ? a : 0u) + 0.5f) - 0x3f000000u;
+    const uint32_t low = a < 0x38800000u ? a : 0u;
+    const uint32_t small = bits_from_f32(f32_from_bits(low) + 0.5f) - 0x3f000000u;
     const uint32_t finite = a < 0x38800000u ? small : normal;
     const uint32_t beyond = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
     return (u >> 16 & 0x8000u) | (a >= 0x477ff000u ? beyond : finite); /* 65520 and up overflow */
@@ -127,7 +129,8 @@ static inline uint32_t narrow_f16(uint32_t u)
 
 static inline uint32_t narrow_bf16(uint32_t u)
 {
-    const uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16; /* a carry may reach infinity, as it should */
+    /* A carry may reach infinity, as it should. */
+    const uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
     return (u & 0x7fffffffu) > 0x7f800000u ? (u >> 16 & 0x8000u) | 0x7fc0u : rounded;
 }
 
@@ -159,8 +162,7 @@ static bool convert_common(vr_dtype dt, void *dst, vr_dtype st, const void *src,
 vr_status vr_convert(vr_dtype dst_type, void *dst, vr_dtype src_type, const void *src, uint64_t n,
                      vr_error *err)
 {
-    if (vr_dtype_size(dst_type) == 0 || vr_dtype_size(src_type) == 0 ||
-        (dst_type != src_type && !vr_dtype_is_float(dst_type)))
+    if (vr_dtype_size(src_type) == 0 || (dst_type != src_type && !vr_dtype_is_float(dst_type)))
         return vr_fail(err, VR_E_DTYPE, "cannot convert %s to %s; a float type is wanted",
                        vr_dtype_name(src_type), vr_dtype_name(dst_type));
     enum { PART = 512 };

@@ -5,10 +5,8 @@
  * So the pool's peak is exactly vr_program_cost's peak_bytes.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <omp.h>
 
@@ -28,13 +26,6 @@ typedef struct run_state {
     vr_exec_stats stats;
     int32_t rank;
 } run_state;
-
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static vr_dtype value_dtype(const run_state *r)
 {
@@ -138,54 +129,13 @@ static void release_dead(run_state *r, int32_t i)
     }
 }
 
-/* ---- non-finite values -------------------------------------------------- */
-
-static bool chunk_finite(const run_state *r, int32_t i, int64_t first, int64_t n)
-{
-    return vr_arith_is_f64(&r->arith)
-               ? r->arith.k->all_finite_f64((const double *)r->data[i] + first, n)
-               : r->arith.k->all_finite_f32((const float *)r->data[i] + first, n);
-}
-
-static void count_nonfinite(run_state *r, int32_t i, int64_t count)
-{
-    vr_nonfinite *f = &r->stats.nonfinite;
-    *f = (vr_nonfinite){.op = i, .first_index = -1};
-    for (int64_t j = 0; j < count; j++) {
-        double v = vr_arith_is_f64(&r->arith) ? ((const double *)r->data[i])[j]
-                                              : (double)((const float *)r->data[i])[j];
-        if (isfinite(v))
-            continue;
-        if (f->first_index < 0)
-            f->first_index = j;
-        if (isnan(v))
-            f->nan_count++;
-        else
-            f->inf_count++;
-    }
-}
-
-static void watch(run_state *r, int32_t i)
-{
-    if (r->stats.nonfinite.op >= 0)
-        return;
-    const vr_shape s = r->shape[i];
-    const int64_t count = s.n * s.c * s.t * s.h * s.w, chunk = 1 << 16;
-    int bad = 0;
-#pragma omp parallel for schedule(static) num_threads(r->arith.threads) reduction(|| : bad)
-    for (int64_t j = 0; j < (count + chunk - 1) / chunk; j++) {
-        int64_t n = count - j * chunk < chunk ? count - j * chunk : chunk;
-        bad = bad || !chunk_finite(r, i, j * chunk, n);
-    }
-    if (bad)
-        count_nonfinite(r, i, count);
-}
-
 /* ---- the walk ----------------------------------------------------------- */
 
 static vr_status report_value(run_state *r, int32_t i, vr_error *err)
 {
-    watch(r, i);
+    const vr_shape q = r->shape[i];
+    if (r->stats.nonfinite.op < 0)
+        vr_find_nonfinite(&r->arith, i, r->data[i], q.n * q.c * q.t * q.h * q.w, &r->stats.nonfinite);
     if (!r->opt->on_value)
         return VR_OK;
     vr_tensor t;
@@ -198,7 +148,7 @@ static vr_status walk(run_state *r, int64_t total, vr_error *err)
     int64_t done = 0;
     vr_status s = report_value(r, 0, err);
     for (int32_t i = 1; s == VR_OK && i < r->p->op_count; i++) {
-        double start = seconds_now();
+        double start = vr_seconds_now();
         s = place(r, i, err);
         if (s == VR_OK)
             s = compute(r, i, err);
@@ -208,7 +158,7 @@ static vr_status walk(run_state *r, int64_t total, vr_error *err)
             break;
         release_dead(r, i);
         if (r->stats.op_seconds)
-            r->stats.op_seconds[i] = seconds_now() - start;
+            r->stats.op_seconds[i] = vr_seconds_now() - start;
         done += r->cost[i].macs;
         if (r->opt->on_progress && r->cost[i].macs > 0 && !r->opt->on_progress(r->opt->ctx, done, total))
             s = vr_fail(err, VR_E_CANCELLED, "cancelled after operation %d of %d (%s)", i,
@@ -278,7 +228,7 @@ vr_status vr_exec_run(const vr_program *p, const vr_tensor *latent, const vr_exe
     *out = (vr_tensor){.data = NULL};
     r.arith = (vr_arith){.policy = r.opt->policy, .order = r.opt->order,
                          .threads = r.opt->threads ? r.opt->threads : omp_get_max_threads()};
-    double start = seconds_now();
+    double start = vr_seconds_now();
     int64_t total = 0;
     vr_status s = vr_kernels_get(&r.arith.k, err);
     if (s == VR_OK)
@@ -287,7 +237,7 @@ vr_status vr_exec_run(const vr_program *p, const vr_tensor *latent, const vr_exe
         s = walk(&r, total, err);
     if (s == VR_OK)
         s = hand_over(&r, out, err);
-    r.stats.seconds = seconds_now() - start;
+    r.stats.seconds = vr_seconds_now() - start;
     r.stats.threads = r.arith.threads;
     r.stats.isa = r.arith.k ? r.arith.k->name : "";
     r.stats.weight_scratch_bytes = r.arith.scratch_peak;

@@ -13,4 +13,11 @@ const vr_weight *vr_op_weight(const vr_program *p, const vr_op *op, int k);
 vr_status vr_exec_op(vr_arith *a, const vr_program *p, int32_t i, const vr_view in[3], vr_view out,
                      vr_error *err);
 
+/* Monotonic wall clock, seconds. */
+double vr_seconds_now(void);
+
+/* Looks for a NaN or an infinity in value `op` ([count] elements, f32 or f64 as
+ * the policy stores). True when there is one; then *out is filled. */
+bool vr_find_nonfinite(const vr_arith *a, int32_t op, const void *data, int64_t count, vr_nonfinite *out);
+
 #endif

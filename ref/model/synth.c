@@ -205,7 +205,7 @@ static void tiny_shapes(builder *b, const vr_arch *a, int64_t div)
         }
     }
     snprintf(name, sizeof name, "decoder.layers.%d", k);
-    add_conv(b, name, 3, c, 3, 0.15, 0.5);
+    add_conv(b, name, 3, c, 3, 0.5, 0.5);
 }
 
 /* ---- values ------------------------------------------------------------- */

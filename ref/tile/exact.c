@@ -10,174 +10,13 @@
  * first and fails, if it must, before any work.
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <omp.h>
 
+#include "exec/step.h"
 #include "tile/exact.h"
-
-/* ---- what is stored, and until when ------------------------------------- */
-
-static bool needs_whole(vr_op_kind k)
-{
-    return k == VR_OP_GROUP_NORM || k == VR_OP_ATTENTION;
-}
-
-static bool moves_cells(vr_op_kind k)
-{
-    return k == VR_OP_CONV2D || k == VR_OP_UPSAMPLE_NEAREST || k == VR_OP_UNPACK;
-}
-
-static void choose_stored(ex_state *s, bool *heavy)
-{
-    const vr_program *p = s->p;
-    for (int32_t v = 1; v < p->op_count; v++) {
-        const vr_op *op = &p->op[v];
-        heavy[v] = op->kind == VR_OP_CONV2D;
-        for (int k = 0; k < 3; k++)
-            if (op->in[k] > 0)
-                heavy[v] = heavy[v] || (heavy[op->in[k]] && !s->value[op->in[k]].stored);
-        int readers = 0;
-        bool whole = false, moved = false;
-        for (int32_t u = v + 1; u < p->op_count; u++)
-            for (int k = 0; k < 3; k++)
-                if (p->op[u].in[k] == v) {
-                    readers++;
-                    whole = whole || needs_whole(p->op[u].kind);
-                    moved = moved || moves_cells(p->op[u].kind);
-                }
-        s->value[v].stored = v == p->output || op->kind == VR_OP_ATTENTION || whole || readers > 1 ||
-                             (heavy[v] && moved);
-    }
-}
-
-/* Operation i reads the stored values below v. */
-static void mark_reads(ex_state *s, int32_t v, int32_t i)
-{
-    if (v < 0)
-        return;
-    if (v == 0 || s->value[v].stored) {
-        s->value[v].last = i;
-        return;
-    }
-    for (int k = 0; k < 3; k++)
-        mark_reads(s, s->p->op[v].in[k], i);
-}
-
-static void find_last_reads(ex_state *s)
-{
-    for (int32_t i = 1; i < s->p->op_count; i++)
-        if (s->value[i].stored || s->p->op[i].kind == VR_OP_GROUP_NORM)
-            for (int k = 0; k < 3; k++)
-                mark_reads(s, s->p->op[i].in[k], i);
-    s->value[s->p->output].last = s->p->op_count;
-}
-
-/* ---- where a value goes, and how large its parts are --------------------- */
-
-static uint64_t limit_of(const ex_state *s)
-{
-    return s->opt->memory_limit ? s->opt->memory_limit : UINT64_MAX;
-}
-
-/* A part of th x tw cells in the middle, where it has neighbours on all sides. */
-static vr_status part_need(ex_state *s, int32_t v, int64_t th, int64_t tw, uint64_t *bytes, vr_error *err)
-{
-    const vr_shape q = s->shape[v];
-    int64_t y = (q.h - th) / 2, x = (q.w - tw) / 2;
-    return ex_need(s, v, (ex_region){y, y + th, x, x + tw}, bytes, err);
-}
-
-/* Largest part, whole rows first, that fits beside `held` bytes; rows are not
- * cut below `least` while columns are whole. Zero rows when none fits. */
-static vr_status fit_part(ex_state *s, int32_t v, uint64_t held, int64_t least, int64_t *th, int64_t *tw,
-                          uint64_t *need, vr_error *err)
-{
-    const vr_shape q = s->shape[v];
-    const int64_t ph = s->out_h / q.h, pw = s->out_w / q.w; /* pixels per cell */
-    int64_t cap_h = s->tile_h && ph ? s->tile_h / ph : q.h, cap_w = s->tile_w && pw ? s->tile_w / pw : q.w;
-    cap_h = cap_h < 1 ? 1 : cap_h > q.h ? q.h : cap_h;
-    cap_w = cap_w < 1 ? 1 : cap_w > q.w ? q.w : cap_w;
-    *th = cap_h;
-    *tw = cap_w;
-    if (least > cap_h)
-        least = cap_h;
-    for (;;) {
-        vr_status st = part_need(s, v, *th, *tw, need, err);
-        if (st != VR_OK)
-            return st;
-        if (held + *need <= limit_of(s))
-            return VR_OK;
-        if (*th > least)
-            *th = (*th + 1) / 2 > least ? (*th + 1) / 2 : least;
-        else if (least == 1 && *tw > 1)
-            *tw = (*tw + 1) / 2;
-        else
-            break;
-    }
-    *th = 0;
-    return VR_OK;
-}
-
-/* The largest value that lies in the pool goes to the host store. */
-static vr_status evict_one(ex_state *s, int32_t reader, bool *done, vr_error *err)
-{
-    int32_t victim = -1;
-    for (int32_t v = 1; v < s->p->op_count; v++)
-        if (v != reader && s->value[v].place == EX_POOL && (victim < 0 || s->value[v].bytes > s->value[victim].bytes))
-            victim = v;
-    *done = victim >= 0;
-    if (victim < 0)
-        return VR_OK;
-    ex_value *e = &s->value[victim];
-    void *there;
-    vr_status st = ex_store_get(s, e->bytes, &there, err);
-    if (st != VR_OK)
-        return st;
-    if (!s->dry)
-        memcpy(there, e->data, e->bytes);
-    ex_free(s, e->bytes, e->data);
-    e->data = there;
-    e->place = EX_STORE;
-    return VR_OK;
-}
-
-typedef struct ex_choice {
-    ex_place place;
-    int64_t th, tw;
-} ex_choice;
-
-enum { COMFORTABLE_ROWS = 8 };
-
-static vr_status choose(ex_state *s, int32_t v, ex_choice *c, vr_error *err)
-{
-    const uint64_t bytes = s->value[v].bytes;
-    uint64_t need = 0;
-    for (;;) {
-        for (int spill = 0; spill < 2; spill++) {
-            uint64_t held = s->live + (spill ? 0 : bytes);
-            c->place = spill ? EX_STORE : EX_POOL;
-            vr_status st = fit_part(s, v, held, COMFORTABLE_ROWS, &c->th, &c->tw, &need, err);
-            if (st != VR_OK || c->th)
-                return st;
-        }
-        bool evicted;
-        vr_status st = evict_one(s, v, &evicted, err);
-        if (st != VR_OK)
-            return st;
-        if (!evicted)
-            break;
-    }
-    vr_status st = fit_part(s, v, s->live, 1, &c->th, &c->tw, &need, err);
-    if (st != VR_OK || c->th)
-        return st;
-    return vr_fail(err, VR_E_BUDGET,
-                   "memory limit of %llu bytes: operation %d (%s) needs at least %llu bytes for its smallest part",
-                   (unsigned long long)limit_of(s), v, s->p->op[v].tap, (unsigned long long)(s->live + need));
-}
 
 static vr_status put_somewhere(ex_state *s, int32_t v, ex_place place, vr_error *err)
 {
@@ -202,7 +41,7 @@ static vr_status produce_parts(ex_state *s, int32_t v, vr_error *err)
     ex_value *e = &s->value[v];
     const vr_shape q = s->shape[v];
     ex_choice c;
-    vr_status st = choose(s, v, &c, err);
+    vr_status st = ex_choose(s, v, &c, err);
     if (st != VR_OK)
         return st;
     ex_part part;
@@ -230,7 +69,7 @@ static vr_status produce_attention(ex_state *s, int32_t v, vr_error *err)
 {
     const vr_op *op = &s->p->op[v];
     ex_value *e = &s->value[v];
-    bool fits = s->live + e->bytes <= limit_of(s);
+    bool fits = s->live + e->bytes <= ex_limit(s);
     e->place = fits ? EX_POOL : EX_STORE;
     vr_status st = put_somewhere(s, v, e->place, err);
     if (st != VR_OK || s->dry)
@@ -270,25 +109,9 @@ static void forget(ex_state *s, int32_t v)
 
 static void watch(ex_state *s, int32_t v)
 {
-    if (s->dry || s->nonfinite.op >= 0)
-        return;
     const vr_shape q = s->shape[v];
-    const int64_t count = q.n * q.c * q.t * q.h * q.w;
-    const void *x = s->value[v].data;
-    if (s->elem == 8 ? s->arith.k->all_finite_f64(x, count) : s->arith.k->all_finite_f32(x, count))
-        return;
-    s->nonfinite = (vr_nonfinite){.op = v, .first_index = -1};
-    for (int64_t i = 0; i < count; i++) {
-        double d = s->elem == 8 ? ((const double *)x)[i] : (double)((const float *)x)[i];
-        if (isfinite(d))
-            continue;
-        if (s->nonfinite.first_index < 0)
-            s->nonfinite.first_index = i;
-        if (isnan(d))
-            s->nonfinite.nan_count++;
-        else
-            s->nonfinite.inf_count++;
-    }
+    if (!s->dry && s->nonfinite.op < 0)
+        vr_find_nonfinite(&s->arith, v, s->value[v].data, q.n * q.c * q.t * q.h * q.w, &s->nonfinite);
 }
 
 static vr_status walk(ex_state *s, const vr_op_cost *cost, vr_error *err)
@@ -342,8 +165,7 @@ static vr_status set_up(ex_state *s, vr_shape latent, vr_op_cost *cost, vr_error
         st = vr_program_cost_of(s->p, latent, s->elem, &total, cost, err);
     if (st == VR_OK) {
         s->total_macs = total.macs;
-        choose_stored(s, heavy);
-        find_last_reads(s);
+        ex_choose_stored(s, heavy);
         s->out_h = s->shape[s->p->output].h;
         s->out_w = s->shape[s->p->output].w;
         for (size_t v = 0; v < n; v++) {
@@ -420,17 +242,10 @@ static vr_status hand_over(const ex_state *s, int32_t rank, vr_tensor *out, vr_e
     return st;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 vr_status vr_exact_run(const vr_program *p, const vr_tensor *latent, const vr_tile_plan *plan,
                        const vr_exec_options *opt, vr_tensor *out, vr_tile_stats *stats, vr_error *err)
 {
-    const double start = seconds_now();
+    const double start = vr_seconds_now();
     ex_state s = {.p = p, .opt = opt, .elem = opt->policy == VR_POLICY_TRUTH ? 8 : 4,
                   .tile_h = plan->options.tile_h, .tile_w = plan->options.tile_w,
                   .spill_dir = plan->options.spill_dir, .nonfinite = {.op = -1}};
@@ -466,7 +281,7 @@ vr_status vr_exact_run(const vr_program *p, const vr_tensor *latent, const vr_ti
         stats->spill_peak_bytes = s.store_peak;
         stats->tiles_done = plan->tile_count;
         stats->exec.nonfinite = s.nonfinite;
-        stats->exec.seconds = seconds_now() - start;
+        stats->exec.seconds = vr_seconds_now() - start;
         stats->exec.threads = s.arith.threads;
         stats->exec.isa = s.arith.k ? s.arith.k->name : "";
         stats->exec.weight_scratch_bytes = s.arith.scratch_peak;

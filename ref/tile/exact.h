@@ -65,6 +65,17 @@ void ex_release(ex_state *s, ex_part *part);
 vr_status ex_need(ex_state *s, int32_t v, ex_region r, uint64_t *bytes, vr_error *err);
 void ex_copy_in(const ex_state *s, int32_t v, const ex_part *part); /* part -> whole value */
 
+typedef struct ex_choice {
+    ex_place place;
+    int64_t th, tw; /* cells of a part */
+} ex_choice;
+
+/* Fills value[].stored and value[].last; heavy: op_count flags of scratch. */
+void ex_choose_stored(ex_state *s, bool *heavy);
+/* Place and part size for value v; may move values to the host store. */
+vr_status ex_choose(ex_state *s, int32_t v, ex_choice *c, vr_error *err);
+uint64_t ex_limit(const ex_state *s);
+
 /* Host store: memory, or an unlinked temporary file in spill_dir, mapped. */
 vr_status ex_store_get(ex_state *s, uint64_t bytes, void **out, vr_error *err);
 void ex_store_put(ex_state *s, uint64_t bytes, void *p);

@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <omp.h>
 
@@ -158,9 +157,8 @@ static vr_status step_tile(tp_state *s, tp_tile *t, int32_t i, const vr_moments 
             t->data[v] = NULL;
         }
     }
-    if (st == VR_OK && s->nonfinite.op < 0 &&
-        !(s->elem == 8 ? s->arith.k->all_finite_f64(out.data, count) : s->arith.k->all_finite_f32(out.data, count)))
-        s->nonfinite = (vr_nonfinite){.op = i, .nan_count = 1, .first_index = 0};
+    if (st == VR_OK && s->nonfinite.op < 0)
+        vr_find_nonfinite(&s->arith, i, out.data, count, &s->nonfinite);
     return st;
 }
 
@@ -344,17 +342,10 @@ static vr_status run_plan(tp_state *s, const vr_tensor *latent, const vr_tile_pl
     return st;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 vr_status vr_two_pass_run(const vr_program *p, const vr_tensor *latent, const vr_tile_plan *plan,
                           const vr_exec_options *opt, vr_tensor *out, vr_tile_stats *stats, vr_error *err)
 {
-    const double start = seconds_now();
+    const double start = vr_seconds_now();
     int64_t sw, count = 0;
     tp_state s = {.p = p, .opt = opt, .elem = opt->policy == VR_POLICY_TRUTH ? 8 : 4, .nonfinite = {.op = -1},
                   .owned_only = plan->options.mode == VR_TILE_TWO_PASS_FIXED};
@@ -395,7 +386,7 @@ vr_status vr_two_pass_run(const vr_program *p, const vr_tensor *latent, const vr
     if (stats) {
         stats->tiles_done = plan->tile_count;
         stats->exec.nonfinite = s.nonfinite;
-        stats->exec.seconds = seconds_now() - start;
+        stats->exec.seconds = vr_seconds_now() - start;
         stats->exec.threads = s.arith.threads;
         stats->exec.isa = s.arith.k ? s.arith.k->name : "";
         stats->exec.weight_scratch_bytes = s.arith.scratch_peak;

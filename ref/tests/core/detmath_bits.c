@@ -21,20 +21,20 @@ static void arguments(double *x)
     }
 }
 
-#define DIGEST(name)                                            \
-    do {                                                        \
-        char hex[65];                                           \
-        uint8_t digest[32];                                     \
-        for (int i = 0; i < COUNT; i++)                         \
-            y[i] = vr_##name(x[i]);                             \
-        for (int i = 0; i < COUNT; i++)                         \
-            y[i] = y[i] == y[i] ? y[i] : 12345.0; /* N7.4 */    \
-        vr_sha256 s;                                            \
-        vr_sha256_init(&s);                                     \
-        vr_sha256_update(&s, y, sizeof y);                      \
-        vr_sha256_final(&s, digest);                            \
-        vr_sha256_hex(digest, hex);                             \
-        printf("%s %s\n", #name, hex);                          \
+#define DIGEST(name)                                         \
+    do {                                                     \
+        char hex[65];                                        \
+        uint8_t digest[32];                                  \
+        for (int i = 0; i < COUNT; i++)                      \
+            y[i] = vr_##name(x[i]);                          \
+        for (int i = 0; i < COUNT; i++)                      \
+            y[i] = y[i] == y[i] ? y[i] : 12345.0; /* N7.4 */ \
+        vr_sha256 s;                                         \
+        vr_sha256_init(&s);                                  \
+        vr_sha256_update(&s, y, sizeof y);                   \
+        vr_sha256_final(&s, digest);                         \
+        vr_sha256_hex(digest, hex);                          \
+        printf("%s %s\n", #name, hex);                       \
     } while (0)
 
 int main(void)

@@ -97,7 +97,8 @@ static inline float small_to_f32(const small_model *m, uint32_t code)
 /* 64 random bits; the tests of the generator itself are elsewhere. */
 static inline uint64_t small_bits(uint64_t index)
 {
-    return (uint64_t)vr_random_u32(2024, 1, 2 * index) << 32 | vr_random_u32(2024, 1, 2 * index + 1);
+    return (uint64_t)vr_random_u32(2024, 1, 2 * index) << 32 |
+           vr_random_u32(2024, 1, 2 * index + 1);
 }
 
 #endif

@@ -9,7 +9,8 @@
 TestSuite(convert);
 
 static const vr_dtype floats[] = {VR_F64, VR_F32, VR_F16, VR_BF16, VR_F8_E4M3, VR_F8_E5M2};
-static const vr_dtype integers[] = {VR_I64, VR_I32, VR_I16, VR_I8, VR_U64, VR_U32, VR_U16, VR_U8, VR_BOOL};
+static const vr_dtype integers[] = {VR_I64, VR_I32, VR_I16, VR_I8,  VR_U64,
+                                    VR_U32, VR_U16, VR_U8,  VR_BOOL};
 enum { FLOATS = 6, INTEGERS = 9, COUNT = 1500 }; /* more than two of the inner parts */
 
 static const small_model *model_of(vr_dtype t)
@@ -80,24 +81,27 @@ Test(convert, every_float_pair_equals_the_scalars_at_any_alignment)
                 memset(dst, 0xa5, sizeof dst);
                 unsigned char *to = dst + 8 - shift;
                 const size_t bytes = (size_t)n * vr_dtype_size(floats[d]);
-                cr_assert(vr_convert(floats[d], to, floats[s], src + shift, (uint64_t)n, NULL) == VR_OK);
+                cr_assert(vr_convert(floats[d], to, floats[s], src + shift, (uint64_t)n, NULL) ==
+                          VR_OK);
                 for (int i = 0; i < n; i++) {
                     const double x = scalar_load(floats[s], src + shift, i);
-                    const double got = scalar_load(floats[d], to, i), want = scalar_round(floats[d], x);
-                    cr_assert(same(got, want), "%s to %s, element %d of %d: %a gives %a, expected %a",
-                              vr_dtype_name(floats[s]), vr_dtype_name(floats[d]), i, n, x, got, want);
+                    const double got = scalar_load(floats[d], to, i),
+                                 want = scalar_round(floats[d], x);
+                    cr_assert(
+                        same(got, want), "%s to %s, element %d of %d: %a gives %a, expected %a",
+                        vr_dtype_name(floats[s]), vr_dtype_name(floats[d]), i, n, x, got, want);
                 }
                 cr_assert(to[-1] == 0xa5 && to[bytes] == 0xa5, "%s to %s wrote outside %d elements",
                           vr_dtype_name(floats[s]), vr_dtype_name(floats[d]), n);
             }
 }
 
-#define EXPECT(code, type, value, want)                                                      \
-    do {                                                                                     \
-        const type v_ = (value);                                                             \
-        double d_ = 0;                                                                       \
-        cr_assert(vr_convert(VR_F64, &d_, code, &v_, 1, NULL) == VR_OK);                     \
-        cr_assert(d_ == (want), "%s gives %a, expected %a", #value, d_, (double)(want));      \
+#define EXPECT(code, type, value, want)                                                  \
+    do {                                                                                 \
+        const type v_ = (value);                                                         \
+        double d_ = 0;                                                                   \
+        cr_assert(vr_convert(VR_F64, &d_, code, &v_, 1, NULL) == VR_OK);                 \
+        cr_assert(d_ == (want), "%s gives %a, expected %a", #value, d_, (double)(want)); \
     } while (0)
 
 Test(convert, integers_convert_by_value)
@@ -118,15 +122,18 @@ Test(convert, integers_convert_by_value)
 Test(convert, wide_integers_are_rounded_once)
 {
     /* Just above the halfway point of two f32 values, by less than f64 can hold. */
-    const int64_t a[] = {((int64_t)1 << 60) + ((int64_t)1 << 36) + 1, ((int64_t)1 << 60) + ((int64_t)1 << 36),
+    const int64_t a[] = {((int64_t)1 << 60) + ((int64_t)1 << 36) + 1,
+                         ((int64_t)1 << 60) + ((int64_t)1 << 36),
                          -(((int64_t)1 << 60) + ((int64_t)1 << 36) + 1), INT64_MAX};
     const float want[] = {0x1.000002p60f, 0x1p60f, -0x1.000002p60f, 0x1p63f};
     float f[4];
     cr_assert(vr_convert(VR_F32, f, VR_I64, a, 4, NULL) == VR_OK);
     for (int i = 0; i < 4; i++)
-        cr_assert(f[i] == want[i], "%lld gives %a, expected %a", (long long)a[i], (double)f[i], (double)want[i]);
+        cr_assert(f[i] == want[i], "%lld gives %a, expected %a", (long long)a[i], (double)f[i],
+                  (double)want[i]);
     const uint64_t u = ((uint64_t)1 << 63) + ((uint64_t)1 << 39) + 1;
-    cr_assert(vr_convert(VR_F32, f, VR_U64, &u, 1, NULL) == VR_OK && f[0] == 0x1.000002p63f, "%a", (double)f[0]);
+    cr_assert(vr_convert(VR_F32, f, VR_U64, &u, 1, NULL) == VR_OK && f[0] == 0x1.000002p63f, "%a",
+              (double)f[0]);
     uint16_t b;
     const uint64_t v = ((uint64_t)1 << 62) + ((uint64_t)1 << 54) + 1;
     cr_assert(vr_convert(VR_BF16, &b, VR_U64, &v, 1, NULL) == VR_OK && b == 0x5e81, "%#x", b);
@@ -140,7 +147,8 @@ Test(convert, a_float_is_never_made_an_integer)
             vr_error err = {0};
             memset(out, 0xa5, sizeof out);
             cr_assert(vr_convert(integers[d], out, floats[s], in, 1, &err) == VR_E_DTYPE);
-            cr_assert(strstr(err.text, vr_dtype_name(floats[s])) && strstr(err.text, vr_dtype_name(integers[d])),
+            cr_assert(strstr(err.text, vr_dtype_name(floats[s])) &&
+                          strstr(err.text, vr_dtype_name(integers[d])),
                       "text does not name both types: %s", err.text);
             for (int i = 0; i < 8; i++)
                 cr_assert(out[i] == 0xa5, "a refused conversion wrote");
@@ -154,9 +162,11 @@ Test(convert, names_and_sizes_are_those_of_safetensors)
         const char *name;
         vr_dtype type;
         size_t size;
-    } t[] = {{"F64", VR_F64, 8},  {"F32", VR_F32, 4}, {"F16", VR_F16, 2}, {"BF16", VR_BF16, 2}, {"F8_E4M3", VR_F8_E4M3, 1},
-             {"F8_E5M2", VR_F8_E5M2, 1}, {"I64", VR_I64, 8}, {"I32", VR_I32, 4}, {"I16", VR_I16, 2}, {"I8", VR_I8, 1},
-             {"U64", VR_U64, 8},  {"U32", VR_U32, 4}, {"U16", VR_U16, 2}, {"U8", VR_U8, 1}, {"BOOL", VR_BOOL, 1}};
+    } t[] = {{"F64", VR_F64, 8},   {"F32", VR_F32, 4},         {"F16", VR_F16, 2},
+             {"BF16", VR_BF16, 2}, {"F8_E4M3", VR_F8_E4M3, 1}, {"F8_E5M2", VR_F8_E5M2, 1},
+             {"I64", VR_I64, 8},   {"I32", VR_I32, 4},         {"I16", VR_I16, 2},
+             {"I8", VR_I8, 1},     {"U64", VR_U64, 8},         {"U32", VR_U32, 4},
+             {"U16", VR_U16, 2},   {"U8", VR_U8, 1},           {"BOOL", VR_BOOL, 1}};
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
         cr_assert(vr_dtype_from_name(t[i].name) == t[i].type, "%s", t[i].name);
         cr_assert(strcmp(vr_dtype_name(t[i].type), t[i].name) == 0, "%s", t[i].name);

@@ -39,7 +39,9 @@ static double ulps(double got, long double want)
 {
     const double near = (double)want;
     if (isinf(near) || isinf(got)) /* one step beyond the largest is one unit */
-        return isinf(near) && isinf(got) && signbit(near) == signbit(got) ? 0 : fabs(got) == DBL_MAX ? 1 : HUGE_VAL;
+        return isinf(near) && isinf(got) && signbit(near) == signbit(got) ? 0
+               : fabs(got) == DBL_MAX                                     ? 1
+                                                                          : HUGE_VAL;
     const double a = fabs(near);
     const long double unit = a < DBL_MIN ? 0x1p-1074L : ldexpl(1, ilogb(a) - 52);
     return (double)(fabsl((long double)got - want) / unit);
@@ -50,7 +52,8 @@ static double worst_of(function f, judge g, double from, double to, long steps, 
     double worst = 0;
     for (long i = 0; i <= steps; i++) {
         /* The uneven part makes the low bits of the argument vary. */
-        const double x = from + (to - from) * ((double)i / (double)steps) * (1 - 0x1.9p-30 * (double)(i % 7));
+        const double x =
+            from + (to - from) * ((double)i / (double)steps) * (1 - 0x1.9p-30 * (double)(i % 7));
         const double e = ulps(f(x), g((long double)x));
         if (!(e <= worst)) {
             worst = e;
@@ -61,12 +64,14 @@ static double worst_of(function f, judge g, double from, double to, long steps, 
 }
 
 /* Arguments of every magnitude and sign: sign, exponent and fraction at random. */
-static double worst_of_magnitudes(function f, judge g, int low, int high, bool negative, double *where)
+static double worst_of_magnitudes(function f, judge g, int low, int high, bool negative,
+                                  double *where)
 {
     double worst = 0;
     for (uint64_t i = 0; i < 200000; i++) {
         const int e = low + (int)(vr_random_u32(8, 0, i) % (uint32_t)(high - low));
-        const double m = 1 + (double)vr_random_u32(8, 1, i) * 0x1p-32 + (double)vr_random_u32(8, 2, i) * 0x1p-52;
+        const double m =
+            1 + (double)vr_random_u32(8, 1, i) * 0x1p-32 + (double)vr_random_u32(8, 2, i) * 0x1p-52;
         const double x = (negative && i % 2 ? -1 : 1) * ldexp(m, e);
         const double u = ulps(f(x), g((long double)x));
         if (!(u <= worst)) {
@@ -105,9 +110,10 @@ Test(detmath, errors_stay_within_the_stated_units)
     };
     for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
         double where = 0;
-        const double worst = worst_of(sweeps[i].f, sweeps[i].g, sweeps[i].from, sweeps[i].to, 300000, &where);
-        cr_expect(worst <= sweeps[i].bound, "%s on [%g, %g]: %.3f units at %a, allowed %.1f", sweeps[i].name,
-                  sweeps[i].from, sweeps[i].to, worst, where, sweeps[i].bound);
+        const double worst =
+            worst_of(sweeps[i].f, sweeps[i].g, sweeps[i].from, sweeps[i].to, 300000, &where);
+        cr_expect(worst <= sweeps[i].bound, "%s on [%g, %g]: %.3f units at %a, allowed %.1f",
+                  sweeps[i].name, sweeps[i].from, sweeps[i].to, worst, where, sweeps[i].bound);
     }
 }
 
@@ -130,10 +136,10 @@ Test(detmath, errors_stay_within_the_stated_units_at_every_magnitude)
     };
     for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
         double where = 0;
-        const double worst = worst_of_magnitudes(sweeps[i].f, sweeps[i].g, sweeps[i].low, sweeps[i].high,
-                                                 sweeps[i].negative, &where);
-        cr_expect(worst <= sweeps[i].bound, "%s: %.3f units at %a, allowed %.1f", sweeps[i].name, worst, where,
-                  sweeps[i].bound);
+        const double worst = worst_of_magnitudes(sweeps[i].f, sweeps[i].g, sweeps[i].low,
+                                                 sweeps[i].high, sweeps[i].negative, &where);
+        cr_expect(worst <= sweeps[i].bound, "%s: %.3f units at %a, allowed %.1f", sweeps[i].name,
+                  worst, where, sweeps[i].bound);
     }
 }
 
@@ -147,11 +153,12 @@ Test(detmath, silu_fades_out_where_sigmoid_is_subnormal)
     }
 }
 
-#define SAME(expr, want)                                                                            \
-    do {                                                                                            \
-        const double got_ = (expr), want_ = (want);                                                 \
-        cr_expect((isnan(got_) && isnan(want_)) || vr_bits_from_f64(got_) == vr_bits_from_f64(want_), \
-                  "%s is %a, expected %a", #expr, got_, want_);                                      \
+#define SAME(expr, want)                                                 \
+    do {                                                                 \
+        const double got_ = (expr), want_ = (want);                      \
+        cr_expect((isnan(got_) && isnan(want_)) ||                       \
+                      vr_bits_from_f64(got_) == vr_bits_from_f64(want_), \
+                  "%s is %a, expected %a", #expr, got_, want_);          \
     } while (0)
 
 Test(detmath, special_values)

@@ -20,8 +20,10 @@ static vr_pool *pool_of(uint64_t limit)
 static void *take(vr_pool *p, uint64_t bytes)
 {
     void *b = NULL;
-    cr_assert(vr_pool_alloc(p, bytes, &b, NULL) == VR_OK && b, "%llu bytes", (unsigned long long)bytes);
-    cr_assert((uintptr_t)b % 64 == 0, "a block of %llu bytes is not aligned", (unsigned long long)bytes);
+    cr_assert(vr_pool_alloc(p, bytes, &b, NULL) == VR_OK && b, "%llu bytes",
+              (unsigned long long)bytes);
+    cr_assert((uintptr_t)b % 64 == 0, "a block of %llu bytes is not aligned",
+              (unsigned long long)bytes);
     memset(b, 0x5a, bytes);
     return b;
 }
@@ -41,14 +43,16 @@ Test(pool, counts_requested_bytes_and_the_peak)
     void *a = take(p, 1000), *b = take(p, 1);
     s = stats_of(p);
     cr_assert(s.allocations == 2 && s.hits == 0 && s.live_bytes == 1001 && s.peak_bytes == 1001);
-    cr_assert(s.held_bytes == 1024 + 64 && s.peak_held_bytes == 1088, "held %llu", (unsigned long long)s.held_bytes);
+    cr_assert(s.held_bytes == 1024 + 64 && s.peak_held_bytes == 1088, "held %llu",
+              (unsigned long long)s.held_bytes);
     vr_pool_free(p, a);
     s = stats_of(p);
     cr_assert(s.live_bytes == 1 && s.peak_bytes == 1001 && s.held_bytes == 1088);
     vr_pool_free(p, b);
     vr_pool_trim(p);
     s = stats_of(p);
-    cr_assert(s.live_bytes == 0 && s.peak_bytes == 1001 && s.held_bytes == 0 && s.peak_held_bytes == 1088);
+    cr_assert(s.live_bytes == 0 && s.peak_bytes == 1001 && s.held_bytes == 0 &&
+              s.peak_held_bytes == 1088);
     vr_pool_free(p, NULL);
     vr_pool_destroy(p);
     vr_pool_destroy(NULL);
@@ -94,7 +98,8 @@ Test(pool, held_passes_the_peak_by_rounding_only)
         const vr_pool_stats s = stats_of(p);
         cr_assert(s.held_bytes <= s.peak_bytes + 64 * 16, "step %d: held %llu, peak %llu", (int)i,
                   (unsigned long long)s.held_bytes, (unsigned long long)s.peak_bytes);
-        cr_assert(s.peak_held_bytes >= s.held_bytes && s.live_bytes <= s.peak_bytes && s.held_bytes >= s.live_bytes);
+        cr_assert(s.peak_held_bytes >= s.held_bytes && s.live_bytes <= s.peak_bytes &&
+                  s.held_bytes >= s.live_bytes);
     }
     cr_assert(stats_of(p).hits > 100, "only %d hits", (int)stats_of(p).hits);
     vr_pool_destroy(p);
@@ -108,7 +113,8 @@ Test(pool, the_limit_is_exact_and_the_refusal_says_why)
     vr_error err = {0};
     cr_assert(vr_pool_alloc(p, 401, &c, &err) == VR_E_BUDGET && err.status == VR_E_BUDGET);
     cr_assert(c == (void *)&c, "the output was written by a refusal");
-    cr_assert(strstr(err.text, "1000") && strstr(err.text, "600 live") && strstr(err.text, "401"), "%s", err.text);
+    cr_assert(strstr(err.text, "1000") && strstr(err.text, "600 live") && strstr(err.text, "401"),
+              "%s", err.text);
     cr_assert(stats_of(p).allocations == 2 && stats_of(p).live_bytes == 600);
     b = take(p, 400);
     cr_assert(vr_pool_alloc(p, 1, &c, NULL) == VR_E_BUDGET);
@@ -144,7 +150,8 @@ Test(pool, the_chosen_allocation_fails_once)
         for (uint64_t i = 1; i < 10; i++) {
             vr_error err = {0};
             const vr_status s = vr_pool_alloc(p, 100, &b, &err);
-            cr_assert(s == (i == n ? VR_E_NOMEM : VR_OK), "call %d of fail_at %d gives %d", (int)i, (int)n, (int)s);
+            cr_assert(s == (i == n ? VR_E_NOMEM : VR_OK), "call %d of fail_at %d gives %d", (int)i,
+                      (int)n, (int)s);
             cr_assert((err.text[0] != '\0') == (i == n));
         }
         cr_assert(stats_of(p).allocations == 8);

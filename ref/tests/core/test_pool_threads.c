@@ -69,8 +69,8 @@ int main(void)
     vr_pool_stats s;
     vr_pool_get_stats(pool, &s);
     faults += s.allocations != (uint64_t)THREADS * ROUNDS || s.live_bytes != 0 || s.held_bytes != 0;
-    printf("%d threads, %llu allocations, %llu reused, %ld faults\n", started, (unsigned long long)s.allocations,
-           (unsigned long long)s.hits, faults);
+    printf("%d threads, %llu allocations, %llu reused, %ld faults\n", started,
+           (unsigned long long)s.allocations, (unsigned long long)s.hits, faults);
     vr_pool_destroy(pool);
     return faults ? 1 : 0;
 }

@@ -26,7 +26,8 @@ Test(random, philox_gives_the_published_answers)
     for (size_t i = 0; i < 3; i++) {
         uint32_t out[4], in_place[4];
         vr_philox4x32(known[i].counter, known[i].key, out);
-        cr_assert(memcmp(out, known[i].want, 16) == 0, "vector %zu: %08x %08x %08x %08x", i, out[0], out[1], out[2], out[3]);
+        cr_assert(memcmp(out, known[i].want, 16) == 0, "vector %zu: %08x %08x %08x %08x", i, out[0],
+                  out[1], out[2], out[3]);
         memcpy(in_place, known[i].counter, 16);
         vr_philox4x32(in_place, known[i].key, in_place);
         cr_assert(memcmp(in_place, out, 16) == 0, "vector %zu in place", i);
@@ -43,7 +44,8 @@ enum { PLACES = sizeof places / sizeof places[0] };
 
 static void block_of(const uint64_t p[3], uint64_t b, uint32_t tag, uint32_t out[4])
 {
-    const uint32_t counter[4] = {(uint32_t)b, (uint32_t)(b >> 32), (uint32_t)p[1], (uint32_t)(p[1] >> 32)};
+    const uint32_t counter[4] = {(uint32_t)b, (uint32_t)(b >> 32), (uint32_t)p[1],
+                                 (uint32_t)(p[1] >> 32)};
     const uint32_t key[2] = {(uint32_t)p[0], (uint32_t)(p[0] >> 32) ^ tag};
     vr_philox4x32(counter, key, out);
 }
@@ -56,16 +58,19 @@ Test(random, values_follow_the_documented_formulas)
             uint32_t w[4], v[4];
             block_of(places[i], index / 4, 0, w);
             const uint32_t word = w[index % 4];
-            cr_assert(vr_random_u32(places[i][0], places[i][1], index) == word, "place %d + %d", i, (int)k);
+            cr_assert(vr_random_u32(places[i][0], places[i][1], index) == word, "place %d + %d", i,
+                      (int)k);
             const double u = (2.0 * (word >> 9) + 1.0) / 16777216.0;
-            cr_assert((double)vr_random_uniform(places[i][0], places[i][1], index) == u, "place %d + %d", i, (int)k);
+            cr_assert((double)vr_random_uniform(places[i][0], places[i][1], index) == u,
+                      "place %d + %d", i, (int)k);
             block_of(places[i], 2 * index, 0x4e4f524d, w);
             block_of(places[i], 2 * index + 1, 0x4e4f524d, v);
             const uint32_t six[6] = {w[0], w[1], w[2], w[3], v[0], v[1]};
             double sum = 0;
             for (int j = 0; j < 6; j++)
                 sum += (six[j] & 0xffff) + (six[j] >> 16);
-            cr_assert((double)vr_random_normal(places[i][0], places[i][1], index) == (sum - 393210) / 65536,
+            cr_assert((double)vr_random_normal(places[i][0], places[i][1], index) ==
+                          (sum - 393210) / 65536,
                       "place %d + %d", i, (int)k);
         }
 }
@@ -80,24 +85,29 @@ Test(random, fill_equals_element_by_element)
                     const uint64_t first = places[i][2] + start;
                     for (int k = 0; k < 70; k++)
                         buf[k] = -99.0f;
-                    vr_random_fill(buf + 1, n, (vr_distribution)d, places[i][0], places[i][1], first);
+                    vr_random_fill(buf + 1, n, (vr_distribution)d, places[i][0], places[i][1],
+                                   first);
                     for (int k = 0; k < n; k++) {
                         const uint64_t at = first + (uint64_t)k;
-                        const float want = d == VR_UNIFORM ? vr_random_uniform(places[i][0], places[i][1], at)
-                                                           : vr_random_normal(places[i][0], places[i][1], at);
-                        cr_assert(buf[1 + k] == want, "place %d kind %d start %d element %d of %d", i, d, (int)start, k, n);
+                        const float want = d == VR_UNIFORM
+                                               ? vr_random_uniform(places[i][0], places[i][1], at)
+                                               : vr_random_normal(places[i][0], places[i][1], at);
+                        cr_assert(buf[1 + k] == want, "place %d kind %d start %d element %d of %d",
+                                  i, d, (int)start, k, n);
                     }
-                    cr_assert(buf[0] == -99.0f && buf[1 + n] == -99.0f, "wrote outside %d elements", n);
+                    cr_assert(buf[0] == -99.0f && buf[1 + n] == -99.0f, "wrote outside %d elements",
+                              n);
                 }
 }
 
 Test(random, moments_are_those_of_the_distributions)
 {
-    enum { N = 200000 };
+    const double N = 200000;
     for (uint64_t seed = 0; seed < 3; seed++) {
         double su = 0, su2 = 0, sn = 0, sn2 = 0, lag = 0, last = 0;
-        for (uint64_t i = 0; i < N; i++) {
-            const double u = (double)vr_random_uniform(seed, 9, i), x = (double)vr_random_normal(seed, 9, i);
+        for (uint64_t i = 0; i < (uint64_t)N; i++) {
+            const double u = (double)vr_random_uniform(seed, 9, i),
+                         x = (double)vr_random_normal(seed, 9, i);
             cr_assert(u > 0 && u < 1, "uniform %a", u);
             cr_assert(x > -6 && x < 6, "normal %a", x);
             su += u;
@@ -108,7 +118,7 @@ Test(random, moments_are_those_of_the_distributions)
             last = x;
         }
         /* Five standard errors of each. */
-        const double m = su / N, v = su2 / N - m * m, root = sqrt((double)N);
+        const double m = su / N, v = su2 / N - m * m, root = sqrt(N);
         cr_assert(fabs(m - 0.5) < 5 * 0.2887 / root, "uniform mean %f", m);
         cr_assert(fabs(v - 1.0 / 12) < 5 * 0.0745 / root, "uniform variance %f", v);
         cr_assert(fabs(sn / N) < 5 / root, "normal mean %f", sn / N);
@@ -119,12 +129,14 @@ Test(random, moments_are_those_of_the_distributions)
 
 Test(random, seeds_streams_and_kinds_differ)
 {
-    const uint64_t keys[][2] = {{1, 0}, {0, 1}, {0x100000000u, 0}, {0, 0x100000000u}, {0, 0}, {0x4e4f524d00000000u, 0}};
+    const uint64_t keys[][2] = {
+        {1, 0}, {0, 1}, {0x100000000u, 0}, {0, 0x100000000u}, {0, 0}, {0x4e4f524d00000000u, 0}};
     for (int a = 0; a < 6; a++)
         for (int b = 0; b < a; b++) {
             int equal = 0;
             for (uint64_t i = 0; i < 64; i++)
-                equal += vr_random_u32(keys[a][0], keys[a][1], i) == vr_random_u32(keys[b][0], keys[b][1], i);
+                equal += vr_random_u32(keys[a][0], keys[a][1], i) ==
+                         vr_random_u32(keys[b][0], keys[b][1], i);
             cr_assert(equal == 0, "keys %d and %d share %d of 64 words", a, b, equal);
         }
 }

@@ -30,7 +30,8 @@ Test(sha256, published_digests)
         {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
         {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrl"
+         "mnopqrsmnopqrstnopqrstu",
          "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
     };
     char hex[65];
@@ -48,7 +49,8 @@ Test(sha256, a_million_times_a_in_odd_chunks)
     char hex[65];
     for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
         digest_in_chunks(a, sizeof a, chunks[i], hex);
-        cr_assert(strcmp(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") == 0,
+        cr_assert(strcmp(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0") ==
+                      0,
                   "chunks of %zu give %s", chunks[i], hex);
     }
 }
@@ -83,7 +85,9 @@ Test(sha256, chunking_never_matters_around_the_block_length)
 
 Test(sha256, stream_of_a_name_is_the_first_eight_bytes)
 {
-    cr_assert(vr_random_stream("") == 0x141cfc9842c4b0e3u, "%llx", (unsigned long long)vr_random_stream(""));
-    cr_assert(vr_random_stream("abc") == 0xeacf018fbf1678bau, "%llx", (unsigned long long)vr_random_stream("abc"));
+    cr_assert(vr_random_stream("") == 0x141cfc9842c4b0e3u, "%llx",
+              (unsigned long long)vr_random_stream(""));
+    cr_assert(vr_random_stream("abc") == 0xeacf018fbf1678bau, "%llx",
+              (unsigned long long)vr_random_stream("abc"));
     cr_assert(vr_random_stream("latent") != vr_random_stream("latent "));
 }

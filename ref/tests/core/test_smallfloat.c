@@ -25,7 +25,8 @@ static double double_of(uint64_t u)
 
 static const vr_small_format *format_of(const small_model *m)
 {
-    const vr_small_format *const f[SMALL_MODELS] = {&vr_fmt_f16, &vr_fmt_bf16, &vr_fmt_e4m3, &vr_fmt_e5m2};
+    const vr_small_format *const f[SMALL_MODELS] = {&vr_fmt_f16, &vr_fmt_bf16, &vr_fmt_e4m3,
+                                                    &vr_fmt_e5m2};
     return f[m - small_models];
 }
 
@@ -55,14 +56,17 @@ Test(smallfloat, every_code_has_the_value_of_its_definition_and_comes_back)
             const double wide = vr_f64_from_small(code, format_of(m));
             if (small_is_nan(m, code)) {
                 cr_assert(isnan(v) && isnan(wide), "%s %#x is %a", m->name, code, (double)v);
-                cr_assert(small_is_nan(m, small_from_f32(m, v)), "%s %#x lost its NaN", m->name, code);
+                cr_assert(small_is_nan(m, small_from_f32(m, v)), "%s %#x lost its NaN", m->name,
+                          code);
                 continue;
             }
             double want = magnitude < m->finite ? small_value(m, magnitude) : (double)INFINITY;
             want = code >= m->codes ? -want : want;
-            cr_assert((double)v == want && wide == want, "%s %#x is %a, expected %a", m->name, code, (double)v, want);
+            cr_assert((double)v == want && wide == want, "%s %#x is %a, expected %a", m->name, code,
+                      (double)v, want);
             cr_assert(!signbit(v) == (code < m->codes), "%s %#x: sign", m->name, code);
-            cr_assert(small_from_f32(m, v) == code, "%s %#x came back as %#x", m->name, code, small_from_f32(m, v));
+            cr_assert(small_from_f32(m, v) == code, "%s %#x came back as %#x", m->name, code,
+                      small_from_f32(m, v));
         }
     }
 }
@@ -74,16 +78,22 @@ Test(smallfloat, the_same_word_differs_by_type)
         uint32_t code;
         double value;
     } words[] = {
-        {0, 0x3f80, 1.875},      {1, 0x3f80, 1.0},        {0, 0x3c00, 1.0},    {1, 0x3c00, 0.0078125},
-        {2, 0x38, 1.0},          {3, 0x38, 0.5},          {2, 0x7c, 384.0},    {3, 0x7c, (double)INFINITY},
-        {2, 0x7e, 448.0},        {2, 0x01, 0x1p-9},       {3, 0x01, 0x1p-16},  {2, 0x80, -0.0},
-        {3, 0x80, -0.0},         {0, 0x8000, -0.0},       {1, 0x8000, -0.0},   {0, 0x0001, 0x1p-24},
-        {0, 0x7bff, 65504.0},    {1, 0x0001, 0x1p-133},   {3, 0x7b, 57344.0},  {1, 0xff80, -(double)INFINITY},
+        {0, 0x3f80, 1.875},   {1, 0x3f80, 1.0},
+        {0, 0x3c00, 1.0},     {1, 0x3c00, 0.0078125},
+        {2, 0x38, 1.0},       {3, 0x38, 0.5},
+        {2, 0x7c, 384.0},     {3, 0x7c, (double)INFINITY},
+        {2, 0x7e, 448.0},     {2, 0x01, 0x1p-9},
+        {3, 0x01, 0x1p-16},   {2, 0x80, -0.0},
+        {3, 0x80, -0.0},      {0, 0x8000, -0.0},
+        {1, 0x8000, -0.0},    {0, 0x0001, 0x1p-24},
+        {0, 0x7bff, 65504.0}, {1, 0x0001, 0x1p-133},
+        {3, 0x7b, 57344.0},   {1, 0xff80, -(double)INFINITY},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const double v = (double)small_to_f32(&small_models[words[i].model], words[i].code);
-        cr_assert(v == words[i].value && !signbit(v) == !signbit(words[i].value), "%s %#x is %a, expected %a",
-                  small_models[words[i].model].name, words[i].code, v, words[i].value);
+        cr_assert(v == words[i].value && !signbit(v) == !signbit(words[i].value),
+                  "%s %#x is %a, expected %a", small_models[words[i].model].name, words[i].code, v,
+                  words[i].value);
     }
     cr_assert(isnan(vr_f32_from_e5m2(0x7e)) && isnan(vr_f32_from_e5m2(0x7f)));
     cr_assert(isnan(vr_f32_from_e4m3(0x7f)) && isnan(vr_f32_from_e4m3(0xff)));
@@ -98,8 +108,10 @@ Test(smallfloat, nan_stays_nan_whatever_its_payload)
             const small_model *m = &small_models[i];
             const uint32_t c = vr_small_from_f64(double_of(payloads[k]), format_of(m));
             cr_assert(small_is_nan(m, c), "%s from payload %zu gives %#x", m->name, k, c);
-            const uint32_t word = (uint32_t)(payloads[k] >> 32) | 1u; /* NaN of f32 with a low payload bit */
-            cr_assert(small_is_nan(m, small_from_f32(m, float_of(word | 0x7f800000u))), "%s f32 %zu", m->name, k);
+            const uint32_t word =
+                (uint32_t)(payloads[k] >> 32) | 1u; /* NaN of f32 with a low payload bit */
+            cr_assert(small_is_nan(m, small_from_f32(m, float_of(word | 0x7f800000u))),
+                      "%s f32 %zu", m->name, k);
         }
 }
 
@@ -130,8 +142,9 @@ Test(smallfloat, extremes_and_overflow_thresholds)
 {
     const double thresholds[SMALL_MODELS] = {65520.0, 0x1.ffp127, 464.0, 61440.0};
     const double largest[SMALL_MODELS] = {65504.0, 0x1.fep127, 448.0, 57344.0};
-    const double extremes[] = {0.0, 4.9406564584124654e-324, 0x1p-1022, 0x1.fffffffffffffp1023, 0x1p-149,
-                               0x1p-126, 0x1.fffffep127, (double)INFINITY};
+    const double extremes[] = {
+        0.0,      4.9406564584124654e-324, 0x1p-1022,       0x1.fffffffffffffp1023, 0x1p-149,
+        0x1p-126, 0x1.fffffep127,          (double)INFINITY};
     for (int i = 0; i < SMALL_MODELS; i++) {
         const small_model *m = &small_models[i];
         for (size_t k = 0; k < sizeof extremes / sizeof extremes[0]; k++) {
@@ -143,8 +156,10 @@ Test(smallfloat, extremes_and_overflow_thresholds)
         /* The first value that overflows; e4m3's largest code is even, so its tie stays. */
         const double t = thresholds[i];
         const uint32_t at = vr_small_from_f64(t, format_of(m));
-        cr_assert(at == (m->dtype == VR_F8_E4M3 ? 0x7eu : m->overflow), "%s of %a: %#x", m->name, t, at);
-        cr_assert(vr_small_from_f64(nextafter(t, INFINITY), format_of(m)) == m->overflow, "%s above", m->name);
+        cr_assert(at == (m->dtype == VR_F8_E4M3 ? 0x7eu : m->overflow), "%s of %a: %#x", m->name, t,
+                  at);
+        cr_assert(vr_small_from_f64(nextafter(t, INFINITY), format_of(m)) == m->overflow,
+                  "%s above", m->name);
         const uint32_t under = vr_small_from_f64(nextafter(t, 0.0), format_of(m));
         cr_assert((double)small_to_f32(m, under) == largest[i], "%s below %a", m->name, t);
     }
@@ -196,9 +211,12 @@ Test(smallfloat, round_to_storage_is_there_and_back)
         const float x = float_of((uint32_t)small_bits(n));
         if (isnan(x))
             continue;
-        cr_assert(vr_round_to(VR_F16, x) == small_to_f32(&small_models[0], small_nearest(&small_models[0], (double)x)));
-        cr_assert(vr_round_to(VR_BF16, x) == small_to_f32(&small_models[1], small_nearest(&small_models[1], (double)x)));
+        cr_assert(vr_round_to(VR_F16, x) ==
+                  small_to_f32(&small_models[0], small_nearest(&small_models[0], (double)x)));
+        cr_assert(vr_round_to(VR_BF16, x) ==
+                  small_to_f32(&small_models[1], small_nearest(&small_models[1], (double)x)));
         cr_assert(vr_round_to(VR_F32, x) == x);
     }
-    cr_assert(isnan(vr_round_to(VR_F16, NAN)) && isnan(vr_round_to(VR_BF16, NAN)) && isnan(vr_round_to(VR_F32, NAN)));
+    cr_assert(isnan(vr_round_to(VR_F16, NAN)) && isnan(vr_round_to(VR_BF16, NAN)) &&
+              isnan(vr_round_to(VR_F32, NAN)));
 }

@@ -14,11 +14,16 @@ Test(status, a_failure_fills_one_line_and_returns_its_code)
 {
     vr_error err;
     memset(&err, 'x', sizeof err);
-    cr_assert(vr_fail(&err, VR_E_FORMAT, "tensor '%s' at %d", "a\nb\r\tc\x7f\x1b[31m", 7) == VR_E_FORMAT);
+    cr_assert(vr_fail(&err, VR_E_FORMAT, "tensor '%s' at %d", "a\nb\r\tc\x7f\x1b[31m", 7) ==
+              VR_E_FORMAT);
     cr_assert(err.status == VR_E_FORMAT);
     cr_assert(strcmp(err.text, "tensor 'a?b??c??[31m' at 7") == 0, "%s", err.text);
-    vr_fail(&err, VR_E_IO, "%s", "Stra\xc3\x9f""e"); /* bytes of UTF-8 are no control characters */
-    cr_assert(strcmp(err.text, "Stra\xc3\x9f""e") == 0, "%s", err.text);
+    vr_fail(&err, VR_E_IO, "%s",
+            "Stra\xc3\x9f"
+            "e"); /* bytes of UTF-8 are no control characters */
+    cr_assert(strcmp(err.text, "Stra\xc3\x9f"
+                               "e") == 0,
+              "%s", err.text);
     cr_assert(vr_fail(NULL, VR_E_SHAPE, "%d", 1) == VR_E_SHAPE);
 }
 
@@ -51,17 +56,20 @@ Test(status, prefixes_keep_their_front_and_cut_the_old_text)
     vr_error err;
     vr_fail(&err, VR_E_IO, "%s", text);
     vr_fail_prefix(&err, "where");
-    cr_assert(strlen(err.text) == sizeof err.text - 1 && strncmp(err.text, "where: ttt", 10) == 0, "%s", err.text);
+    cr_assert(strlen(err.text) == sizeof err.text - 1 && strncmp(err.text, "where: ttt", 10) == 0,
+              "%s", err.text);
     for (int i = 0; i < 4; i++) {
         vr_fail_prefix(&err, "%d%s", i, name);
-        cr_assert(strlen(err.text) <= sizeof err.text - 1 && err.text[0] == '0' + i && err.text[1] == 'n');
+        cr_assert(strlen(err.text) <= sizeof err.text - 1 && err.text[0] == '0' + i &&
+                  err.text[1] == 'n');
         cr_assert(strchr(err.text, ':'), "what was there is gone: %s", err.text);
         cr_assert(err.status == VR_E_IO);
     }
     vr_fail(&err, VR_E_IO, "short");
     vr_fail_prefix(&err, "%s", name);
     const size_t n = strlen(err.text);
-    cr_assert(n > 7 && strcmp(err.text + n - 7, ": short") == 0, "a long prefix lost a short text: %s", err.text);
+    cr_assert(n > 7 && strcmp(err.text + n - 7, ": short") == 0,
+              "a long prefix lost a short text: %s", err.text);
 }
 
 Test(status, every_code_has_its_text_and_number)
@@ -69,14 +77,25 @@ Test(status, every_code_has_its_text_and_number)
     const struct {
         int code;
         const char *text;
-    } known[] = {{0, "ok"},          {10, "out of memory"},   {11, "memory limit exceeded"}, {20, "input/output error"},
-                 {21, "not found"},  {30, "malformed file"},  {31, "unsupported"},           {40, "wrong element type"},
-                 {41, "wrong shape"}, {42, "value out of range"}, {50, "model does not fit a known family"},
-                 {51, "ambiguous model"}, {60, "non-finite value"}, {70, "cancelled"}, {80, "invalid argument"},
+    } known[] = {{0, "ok"},
+                 {10, "out of memory"},
+                 {11, "memory limit exceeded"},
+                 {20, "input/output error"},
+                 {21, "not found"},
+                 {30, "malformed file"},
+                 {31, "unsupported"},
+                 {40, "wrong element type"},
+                 {41, "wrong shape"},
+                 {42, "value out of range"},
+                 {50, "model does not fit a known family"},
+                 {51, "ambiguous model"},
+                 {60, "non-finite value"},
+                 {70, "cancelled"},
+                 {80, "invalid argument"},
                  {90, "internal error"}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        cr_assert(strcmp(vr_status_text((vr_status)known[i].code), known[i].text) == 0, "%d is '%s'", known[i].code,
-                  vr_status_text((vr_status)known[i].code));
+        cr_assert(strcmp(vr_status_text((vr_status)known[i].code), known[i].text) == 0,
+                  "%d is '%s'", known[i].code, vr_status_text((vr_status)known[i].code));
     cr_assert(strcmp(vr_status_text((vr_status)12), "unknown status") == 0);
 }
 
@@ -111,9 +130,11 @@ Test(tensor, count_is_the_product_up_to_its_limit)
         int64_t n = -7;
         const vr_status s = vr_tensor_count(&t, &n, &err);
         if (cases[i].want < 0)
-            cr_assert(s == VR_E_SHAPE && n == -7 && err.text[0], "case %zu: %d, %lld", i, (int)s, (long long)n);
+            cr_assert(s == VR_E_SHAPE && n == -7 && err.text[0], "case %zu: %d, %lld", i, (int)s,
+                      (long long)n);
         else
-            cr_assert(s == VR_OK && n == cases[i].want, "case %zu: %d, %lld", i, (int)s, (long long)n);
+            cr_assert(s == VR_OK && n == cases[i].want, "case %zu: %d, %lld", i, (int)s,
+                      (long long)n);
     }
 }
 
@@ -125,7 +146,8 @@ Test(tensor, description_is_always_terminated)
         char buf[32];
         memset(buf, '#', sizeof buf);
         cr_assert(vr_tensor_describe(&t, buf, size) == buf);
-        cr_assert(strlen(buf) == (size <= strlen(want) ? size - 1 : strlen(want)), "size %zu: %s", size, buf);
+        cr_assert(strlen(buf) == (size <= strlen(want) ? size - 1 : strlen(want)), "size %zu: %s",
+                  size, buf);
         cr_assert(strncmp(buf, want, strlen(buf)) == 0, "size %zu: %s", size, buf);
         cr_assert(buf[size] == '#', "size %zu was passed", size);
     }

@@ -39,8 +39,8 @@ ROWS = [
     ("sd15_8x8", "sd15", 11, 1, None, 1, 1, 8, 8),
     ("sd15_div4_5x7", "sd15", 12, 4, None, 2, 1, 5, 7),
     ("sd15_div4_1x1", "sd15", 12, 4, None, 3, 1, 1, 1),
-    ("sd15_div2_batch2_4x6", "sd15", 13, 2, None, 4, 2, 4, 6),
-    ("sdxl_div2_6x10", "sdxl", 21, 2, None, 5, 1, 6, 10),
+    ("sd15_div4_batch2_4x6", "sd15", 13, 4, None, 4, 2, 4, 6),
+    ("sdxl_div4_6x10", "sdxl", 21, 4, None, 5, 1, 6, 10),
     ("sdxl_mean_std_div4_6x10", "sdxl", 22, 4, PLAYGROUND, 6, 1, 6, 10),
     ("sd3_5x7", "sd3", 31, 1, None, 7, 1, 5, 7),
     ("flux1_div4_6x10", "flux1", 41, 4, None, 8, 1, 6, 10),
@@ -158,6 +158,7 @@ def make_row(tool, folder, row):
     assert y.dtype == np.float64 and np.isfinite(y).all()
     return y, {
         "name": name, "model": spec, "config": config, "weights_sha256": sha,
+        "parameters": sum(t.size for t in tensors.values()),
         "latent_seed": latent_seed, "latent_shape": list(latent.shape),
         "latents_sha256": hashlib.sha256(latent.tobytes()).hexdigest(),
         "made_by": made_by, "rms": float(np.sqrt(np.mean(y * y))),
