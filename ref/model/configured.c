@@ -10,6 +10,8 @@
 
 static bool class_fits(const vr_vae_config *c, vr_family family)
 {
+    if (!c->class_name[0]) /* filled in by a caller, not read from a file */
+        return true;
     if (family == VR_FAMILY_TINY)
         return strcmp(c->class_name, "AutoencoderTiny") == 0;
     return strcmp(c->class_name, "AutoencoderKL") == 0 ||
@@ -40,7 +42,7 @@ static vr_status check_kl(const vr_vae_config *c, const vr_table *t, const char 
                           vr_error *err)
 {
     const int32_t levels = vr_kl_levels(t);
-    const int32_t blocks = vr_table_indices(t, "decoder.up_blocks.0.resnets.");
+    const int32_t blocks = vr_kl_blocks(t);
     const bool post = vr_table_has(t, "post_quant_conv.");
     if (c->levels && c->levels != levels)
         return vr_fail(err, VR_E_MODEL, "%s: config says %d levels, the tensors %d", path,

@@ -123,6 +123,7 @@ int32_t vr_emit_tiny(vr_emit *e, int32_t x);
 int64_t vr_kl_latent_channels(const vr_table *t);   /* what the network takes; 0 unknown */
 int64_t vr_tiny_latent_channels(const vr_table *t);
 int32_t vr_kl_levels(const vr_table *t);
+int32_t vr_kl_blocks(const vr_table *t);             /* of each level */
 int32_t vr_tiny_upsamples(const vr_table *t);
 
 /* Normalisation in front of the network (clause M2). The numbers as published... */

@@ -1,5 +1,6 @@
-/* AutoencoderKL decoder (clause M3): any number of levels, widths and blocks,
- * as the tensors say. Residual block:
+/* AutoencoderKL decoder (clause M3): any number of levels, widths and blocks, as
+ * the tensors say. Every level has the same number of blocks and every level but
+ * the last upsamples, so that a lost one shows. Residual block:
  *   t = conv(silu(GN(x))); t = conv(silu(GN(t))); y = t + (x or 1x1 conv of x)
  * The shortcut convolution is emitted first: it lets x be normalised in place,
  * which lowers the peak from 640 to 512 channels per output pixel.
@@ -18,9 +19,21 @@ int64_t vr_kl_latent_channels(const vr_table *t)
     return vr_dim_of(t, "post_quant_conv.weight", 1, in);
 }
 
+/* The last level does not upsample: one that does has lost its successor. */
 int32_t vr_kl_levels(const vr_table *t)
 {
-    return vr_table_indices(t, "decoder.up_blocks.");
+    int32_t n = vr_table_indices(t, "decoder.up_blocks.");
+    return n + (n > 0 && vr_table_has(t, "decoder.up_blocks.%d.upsamplers.", n - 1));
+}
+
+int32_t vr_kl_blocks(const vr_table *t)
+{
+    int32_t most = 1;
+    for (int32_t i = vr_kl_levels(t) - 1; i >= 0; i--) {
+        int32_t n = vr_table_indices(t, "decoder.up_blocks.%d.resnets.", i);
+        most = n > most ? n : most;
+    }
+    return most;
 }
 
 static int32_t norm_act(vr_emit *e, const char *path, const char *norm, const char *act, int32_t x,
@@ -70,20 +83,18 @@ static int32_t attention(vr_emit *e, const char *path, int32_t x, int64_t c)
     return vr_program_add(e->p, name, n, x);
 }
 
-/* Every level but the last doubles rows and columns, whether or not the file has
- * the tensors for it: what is absent is reported as missing. */
-static int32_t up_block(vr_emit *e, int32_t level, bool last, int32_t x, int64_t *c)
+/* What a level must have and the file lacks is reported as missing. */
+static int32_t up_block(vr_emit *e, int32_t level, int32_t blocks, bool last, int32_t x, int64_t *c)
 {
     char path[VR_NAME_MAX - 40], name[VR_NAME_MAX];
-    int32_t blocks = vr_table_indices(e->table, "decoder.up_blocks.%d.resnets.", level);
-    for (int32_t j = 0; j < blocks || j == 0; j++) {
+    for (int32_t j = 0; j < blocks; j++) {
         snprintf(path, sizeof path, "decoder.up_blocks.%d.resnets.%d", level, j);
         snprintf(name, sizeof name, "%s.conv2.weight", path);
         int64_t co = vr_dim_of(e->table, name, 0, *c);
         x = resnet(e, path, x, *c, co);
         *c = co;
     }
-    if (!last || vr_table_has(e->table, "decoder.up_blocks.%d.upsamplers.0.", level)) {
+    if (!last) {
         snprintf(name, sizeof name, "decoder.up_blocks.%d.upsamplers.0.upsample", level);
         x = vr_program_upsample(e->p, name, x, 1, 2, 2);
         snprintf(name, sizeof name, "decoder.up_blocks.%d.upsamplers.0.conv", level);
@@ -96,6 +107,8 @@ int32_t vr_emit_kl(vr_emit *e, int32_t x)
 {
     int64_t z = vr_dim_of(e->table, "decoder.conv_in.weight", 1, 4);
     int64_t c = vr_dim_of(e->table, "decoder.conv_in.weight", 0, 1);
+    if (z < 1)
+        z = -1; /* conv_in itself is then the tensor to name */
     if (vr_table_has(e->table, "post_quant_conv."))
         x = vr_emit_conv(e, "post_quant_conv", x, vr_kl_latent_channels(e->table), z, 1, true);
     x = vr_emit_conv(e, "decoder.conv_in", x, z, c, 3, true);
@@ -103,9 +116,9 @@ int32_t vr_emit_kl(vr_emit *e, int32_t x)
     if (vr_table_has(e->table, "decoder.mid_block.attentions.0."))
         x = attention(e, "decoder.mid_block.attentions.0", x, c);
     x = resnet(e, "decoder.mid_block.resnets.1", x, c, c);
-    const int32_t levels = vr_kl_levels(e->table);
+    const int32_t levels = vr_kl_levels(e->table), blocks = vr_kl_blocks(e->table);
     for (int32_t i = 0; i < levels; i++)
-        x = up_block(e, i, i + 1 == levels, x, &c);
+        x = up_block(e, i, blocks, i + 1 == levels, x, &c);
     x = vr_emit_norm(e, "decoder.conv_norm_out", x, c, e->groups, EPS);
     x = vr_program_unary(e->p, "decoder.conv_act", VR_OP_SILU, x);
     int64_t pictures = vr_dim_of(e->table, "decoder.conv_out.weight", 0, 3);

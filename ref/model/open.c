@@ -26,14 +26,16 @@ void vr_model_close(vr_model *m)
 
 /* ---- building ----------------------------------------------------------- */
 
+/* What is missing often makes the next shape wrong, and the other way round: both
+ * are told, what is missing first. */
 static vr_status report(const vr_emit *e, const char *path, vr_error *err)
 {
-    if (e->wrong.status != VR_OK)
-        return vr_fail(err, e->wrong.status, "%s: %s", path, e->wrong.text);
+    const bool wrong = e->wrong.status != VR_OK;
     if (e->missing)
-        return vr_fail(err, VR_E_MODEL, "%s: %d missing tensor%s: %s%s", path, e->missing,
-                       e->missing == 1 ? "" : "s", e->names, e->missing > 3 ? ", ..." : "");
-    return VR_OK;
+        return vr_fail(err, VR_E_MODEL, "%s: %d missing tensor%s: %s%s%s%s", path, e->missing,
+                       e->missing == 1 ? "" : "s", e->names, e->missing > 3 ? ", ..." : "",
+                       wrong ? "; and " : "", wrong ? e->wrong.text : "");
+    return wrong ? vr_fail(err, e->wrong.status, "%s: %s", path, e->wrong.text) : VR_OK;
 }
 
 static vr_status build(vr_model *m, const vr_normalise *n, const char *path, vr_error *err)

@@ -15,6 +15,8 @@ static const sign signs[] = {
     {"decoder.middle.", "a Wan-style video decoder"},
     {"decoder.upsamples.", "a Wan-style video decoder"},
     {"decoder.stages.", "a DC-AE (Sana) decoder in its original layout"},
+    {"decoder.conv_in.", "part of a decoder, without its mid and up blocks"},
+    {"decoder.conv_out.", "part of a decoder, without its mid and up blocks"},
     {"lora_", "a LoRA"},
     {"double_blocks.", "a FLUX denoiser"},
     {"joint_blocks.", "an SD3 denoiser"},

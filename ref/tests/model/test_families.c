@@ -174,7 +174,7 @@ static void add_resnet(bag *b, const char *base, int64_t ci, int64_t co)
         add_conv(b, name, co, ci, 1, true);
 }
 
-static bag *kl_of(int32_t levels, const int64_t *width, const int32_t *blocks, int64_t out)
+static bag *kl_of(int32_t levels, const int64_t *width, int32_t blocks, int64_t out)
 {
     char name[BAG_NAME];
     bag *b = bag_of("synth:taesd,div=64", VR_LAYOUT_DIFFUSERS);
@@ -184,7 +184,7 @@ static bag *kl_of(int32_t levels, const int64_t *width, const int32_t *blocks, i
     add_resnet(b, "decoder.mid_block.resnets.0", c, c);
     add_resnet(b, "decoder.mid_block.resnets.1", c, c);
     for (int32_t i = 0; i < levels; i++) {
-        for (int32_t j = 0; j < blocks[i]; j++, c = width[i]) {
+        for (int32_t j = 0; j < blocks; j++, c = width[i]) {
             snprintf(name, sizeof name, "decoder.up_blocks.%d.resnets.%d", i, j);
             add_resnet(b, name, c, width[i]);
         }
@@ -203,13 +203,13 @@ Test(model_families, levels_widths_blocks_and_channels_come_from_the_tensors)
     static const struct {
         int32_t levels;
         int64_t width[6];
-        int32_t blocks[6];
+        int32_t blocks;
         int64_t out;
     } nets[] = {
-        {1, {4}, {1}, 3},
-        {2, {8, 2}, {2, 5}, 1},
-        {3, {4, 4, 6}, {1, 3, 2}, 4},
-        {6, {12, 10, 8, 6, 4, 2}, {1, 2, 1, 2, 1, 2}, 3},
+        {1, {4}, 1, 3},
+        {2, {8, 2}, 5, 1},
+        {3, {4, 4, 6}, 2, 4},
+        {6, {12, 10, 8, 6, 4, 2}, 1, 3},
     };
     const vr_model_options raw = {.latent_space = VR_LATENT_RAW};
     for (size_t k = 0; k < sizeof nets / sizeof nets[0]; k++) {

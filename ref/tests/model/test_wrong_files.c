@@ -82,6 +82,8 @@ static void no_conv_out_bias(bag *b) { bag_drop(b, "decoder.conv_out.bias"); }
 static void no_conv_in(bag *b) { bag_drop(b, "decoder.conv_in.weight"); }
 static void no_level(bag *b) { bag_drop_start(b, "decoder.up_blocks.1."); }
 static void no_resnet(bag *b) { bag_drop_start(b, "decoder.up_blocks.2.resnets.1."); }
+static void no_last_level(bag *b) { bag_drop_start(b, "decoder.up_blocks.3."); }
+static void no_last_resnet(bag *b) { bag_drop_start(b, "decoder.up_blocks.1.resnets.2."); }
 static void no_upsampler(bag *b) { bag_drop_start(b, "decoder.up_blocks.1.upsamplers."); }
 static void half_attention(bag *b) { bag_drop(b, "decoder.mid_block.attentions.0.to_k.bias"); }
 static void no_post_quant(bag *b) { bag_drop_start(b, "post_quant_conv."); }
@@ -242,7 +244,7 @@ typedef struct row {
 static const row rows[] = {
     {"no tensors", KL, D, nothing, VR_E_MODEL, {"no tensors at all"}},
     {"1 of n", KL, D, one_of_n, VR_E_MODEL, {"missing tensor 'decoder.conv_in.weight'", "1 tensor"}},
-    {"conv_in alone", KL, D, conv_in_only, VR_E_MODEL, {"no decoder found", "'decoder.conv_in.weight'"}},
+    {"conv_in alone", KL, D, conv_in_only, VR_E_MODEL, {"no decoder found", "'decoder.conv_in.weight'", "without its mid and up blocks"}},
     {"1 of n, Tiny", TINY, O, one_tiny, VR_E_MODEL, {"missing tensor", "'1.weight'"}},
     {"unrelated", KL, D, unrelated, VR_E_MODEL, {"no decoder found among 1 tensors", "'transformer.h.0.attn.weight'", "want names such as"}},
     {"a UNet", KL, D, unet, VR_E_MODEL, {"no decoder found", "a denoiser without its autoencoder"}},
@@ -260,6 +262,8 @@ static const row rows[] = {
     {"conv_in missing", KL, D, no_conv_in, VR_E_MODEL, {"missing tensor 'decoder.conv_in.weight'", "139 tensors"}},
     {"a level missing", KL, D, no_level, VR_E_MODEL, {"26 missing tensors", "decoder.up_blocks.1.resnets.0", ", ..."}},
     {"a block missing", KL, D, no_resnet, VR_E_MODEL, {"8 missing tensors", "decoder.up_blocks.2.resnets.1.norm1.weight"}},
+    {"the last level missing", KL, D, no_last_level, VR_E_MODEL, {"24 missing tensors", "decoder.up_blocks.3.resnets.0", "; and tensor 'decoder.conv_norm_out.weight' is F32[4]"}},
+    {"the last block of a level missing", KL, D, no_last_resnet, VR_E_MODEL, {"8 missing tensors: decoder.up_blocks.1.resnets.2.norm1.weight"}},
     {"an upsampler missing", KL, D, no_upsampler, VR_E_MODEL, {"2 missing tensors: decoder.up_blocks.1.upsamplers.0.conv.weight"}},
     {"a shortcut missing", KL, D, no_shortcut, VR_E_MODEL, {"2 missing tensors: decoder.up_blocks.3.resnets.0.conv_shortcut.weight"}},
     {"part of attention missing", KL, D, half_attention, VR_E_MODEL, {"1 missing tensor: decoder.mid_block.attentions.0.to_k.bias"}},
