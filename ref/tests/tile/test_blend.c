@@ -168,6 +168,8 @@ Test(tile_blend, field_cases_come_out_whole, .timeout = 30)
 
 /* ---- decoding ----------------------------------------------------------------------- */
 
+static const vr_exec_options single = {.policy = VR_POLICY_GOLDEN, .threads = 1};
+
 typedef struct fixture {
     vr_program *p;
     float *weights;
@@ -217,8 +219,8 @@ Test(tile_blend, a_picture_within_one_tile_is_the_undivided_decode, .timeout = 3
         vr_tile_stats stats = {.tiles_done = 0};
         cr_assert_eq(vr_tile_plan_make(f.p, f.shape, &o, &plan, &err), VR_OK, "%s", err.text);
         cr_assert_eq(plan.tile_count, 1, "%s", vr_tile_mode_name(m));
-        cr_assert_eq(vr_exec_run(f.p, &f.z, NULL, &whole, NULL, &err), VR_OK);
-        cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, NULL, &tiled, &stats, &err), VR_OK, "%s", err.text);
+        cr_assert_eq(vr_exec_run(f.p, &f.z, &single, &whole, NULL, &err), VR_OK);
+        cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, &single, &tiled, &stats, &err), VR_OK, "%s", err.text);
         cr_assert(same_bytes(&whole, &tiled), "%s differs from none", vr_tile_mode_name(m));
         cr_assert(stats.tiles_done == 1 && (int64_t)stats.exec.pool.peak_bytes == plan.peak_bytes);
         vr_tensor_free(&whole);
@@ -253,7 +255,7 @@ Test(tile_blend, progress_ends_at_the_planned_work_and_peak_is_the_predicted, .t
         vr_tile_plan plan;
         vr_tensor out;
         vr_tile_stats stats = {.exec = {.op_seconds = seconds}};
-        vr_exec_options opt = {.policy = VR_POLICY_GOLDEN, .threads = 2, .on_progress = watch, .ctx = &w};
+        vr_exec_options opt = {.policy = VR_POLICY_GOLDEN, .threads = 1, .on_progress = watch, .ctx = &w};
         cr_assert_eq(vr_tile_plan_make(f.p, f.shape, &o, &plan, &err), VR_OK, "%s", err.text);
         opt.memory_limit = (uint64_t)plan.peak_bytes;
         cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, &opt, &out, &stats, &err), VR_OK, "%s", err.text);
@@ -294,15 +296,15 @@ Test(tile_blend, batches_and_policies, .timeout = 30)
         vr_tile_plan plan, one;
         vr_tensor out, second, exact, z = f.z;
         cr_assert_eq(vr_tile_plan_make(f.p, f.shape, &o, &plan, &err), VR_OK, "%s", err.text);
-        cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, NULL, &out, NULL, &err), VR_OK, "%s", err.text);
+        cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, &single, &out, NULL, &err), VR_OK, "%s", err.text);
         z.dim[0] = 1;
         z.data = (float *)f.z.data + half;
-        cr_assert_eq(vr_tile_decode(f.p, &z, &plan, NULL, &second, NULL, &err), VR_E_SHAPE); /* a plan of another shape */
+        cr_assert_eq(vr_tile_decode(f.p, &z, &plan, &single, &second, NULL, &err), VR_E_SHAPE); /* a plan of another shape */
         cr_assert_eq(vr_tile_plan_make(f.p, (vr_shape){1, 2, 1, 13, 21}, &o, &one, &err), VR_OK);
-        cr_assert_eq(vr_tile_decode(f.p, &z, &one, NULL, &second, NULL, &err), VR_OK);
+        cr_assert_eq(vr_tile_decode(f.p, &z, &one, &single, &second, NULL, &err), VR_OK);
         cr_assert_eq(memcmp((float *)out.data + half * 16, second.data, (size_t)half * 16 * sizeof(float)), 0,
                      "%s: a picture depends on its batch", vr_tile_mode_name(o.mode));
-        const vr_exec_options truth = {.policy = VR_POLICY_TRUTH};
+        const vr_exec_options truth = {.policy = VR_POLICY_TRUTH, .threads = 1};
         cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, &truth, &exact, NULL, &err), VR_OK, "%s", err.text);
         cr_assert_eq(exact.dtype, VR_F32);
         for (int64_t k = 0; k < 32 * half; k++)
@@ -326,8 +328,8 @@ Test(tile_blend, tiled_differs_from_undivided_near_joins_only, .timeout = 30)
     vr_tensor whole, tiled;
     int different = 0;
     cr_assert_eq(vr_tile_plan_make(f.p, f.shape, &o, &plan, &err), VR_OK, "%s", err.text);
-    cr_assert_eq(vr_exec_run(f.p, &f.z, NULL, &whole, NULL, &err), VR_OK);
-    cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, NULL, &tiled, NULL, &err), VR_OK, "%s", err.text);
+    cr_assert_eq(vr_exec_run(f.p, &f.z, &single, &whole, NULL, &err), VR_OK);
+    cr_assert_eq(vr_tile_decode(f.p, &f.z, &plan, &single, &tiled, NULL, &err), VR_OK, "%s", err.text);
     cr_assert_eq(plan.grid[0].w.count, 1);
     for (int64_t k = 0; k < 2 * 96 * 32; k++) {
         const int64_t y = k / 32 % 96;

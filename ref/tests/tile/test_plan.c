@@ -159,6 +159,16 @@ Test(tile_plan, numbers_of_tiles, .timeout = 20)
     }
 }
 
+/* 2t - L rounds to t in f32: the step would be 0. */
+Test(tile_plan, sdcpp_counts_beyond_f32_are_refused, .timeout = 20)
+{
+    const vr_tile_options o = square(VR_TILE_SDCPP, (int64_t)1 << 30, 0);
+    vr_error err = {VR_OK, ""};
+    vr_tile_plan plan;
+    cr_assert_eq(make(&o, 1, ((int64_t)1 << 27) + 1, &plan, &err), VR_E_RANGE);
+    cr_assert(strstr(err.text, "f32") != NULL, "%s", err.text);
+}
+
 Test(tile_plan, owned_regions_partition_every_axis_and_lie_in_their_input, .timeout = 60)
 {
     tc_rng r = {5};
