@@ -105,9 +105,10 @@ static void check(const char *name, const char *spec, int64_t h, int64_t w, bool
         fail(name, err.text);
     } else {
         d.peak = stats.pool.peak_bytes;
-        const int64_t tiles[] = {64, 96, 128, 200, 512};
-        for (int i = 0; i < 5; i++)
-            expect_same(&d, name, tiles[i], i % 2 ? d.peak / 3 : 0, 1 + i % 2, NULL);
+        const int64_t tiles[] = {96, 64, 200, 128, 512};
+        const int step = h * w > 100000 ? 2 : 1; /* every other tile on the larger pictures */
+        for (int i = 0; i < 5; i += step)
+            expect_same(&d, name, tiles[i], i % 4 ? d.peak / 3 : 0, 1 + i / step % 2, NULL);
         expect_same(&d, name, 512, d.peak / 3, 2, "/tmp");
         if (small_budgets)
             at_the_smallest_budget(&d, name);
@@ -117,8 +118,10 @@ static void check(const char *name, const char *spec, int64_t h, int64_t w, bool
     vr_model_close(d.model);
 }
 
-int main(void)
+/* `short`: the smaller sizes only, for sanitizer builds. */
+int main(int argc, char **argv)
 {
+    const int count = argc > 1 && strcmp(argv[1], "short") == 0 ? 2 : 4;
     static const int64_t sizes[][2] = {{8, 8}, {8, 512}, {136, 1000}, {520, 384}}; /* pixels, rows x columns */
     char real[4096];
     const char *shared = getenv("VAEPROOF_SHARED");
@@ -126,17 +129,18 @@ int main(void)
     FILE *f = fopen(real, "rb");
     if (!f)
         printf("note: no %s; TAEF2 with real weights left out\n", real);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < count; i++) {
         check("kl sd15/16", "synth:sd15,div=16", sizes[i][0], sizes[i][1], i < 2);
-        check("kl flux2/16", "synth:flux2,div=16", sizes[i][0], sizes[i][1], i == 1);
+        if (i < 3)
+            check("kl flux2/16", "synth:flux2,div=16", sizes[i][0], sizes[i][1], i == 1);
         check("taesd/4", "synth:taesd,div=4", sizes[i][0], sizes[i][1], i < 3);
         if (f && i < 2)
             check("taef2 real", real, sizes[i][0], sizes[i][1], true);
     }
-    if (f) {
+    if (f && count == 4)
         check("taef2 real", real, 128, 96, true);
+    if (f)
         fclose(f);
-    }
     printf("%d exact decodes compared, %d failures\n", checked, failures);
-    return failures || checked < 60;
+    return failures || checked < 40;
 }
