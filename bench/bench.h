@@ -21,6 +21,10 @@ double vb_peak_v4(int64_t steps);
  * once, from the widest vectors it has: one measurement of about 20 ms. */
 double vb_measure_peak(int32_t threads);
 
+struct argp_state;
+/* A whole number from 1 to `most`, or a usage error. */
+int vb_number(struct argp_state *state, const char *text, long most);
+
 /* Sub-commands; each returns the exit code (0, 1 failure, 2 usage). */
 int vb_ops(int argc, char **argv);
 int vb_decode(int argc, char **argv);

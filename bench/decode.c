@@ -44,18 +44,20 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     decode_args *a = state->input;
-    int *number = key == 'r' ? &a->rounds : key == 's' ? &a->size : key == 't' ? &a->threads : NULL;
-    if (number) {
-        char *end;
-        long v = strtol(arg, &end, 10);
-        if (*end || end == arg || v < 1 || v > 8192 || (key == 's' && v % 8))
-            argp_error(state, "'%s' is not a valid number here", arg);
-        *number = (int)v;
-        return 0;
-    }
     switch (key) {
     case 'j':
         a->json = true;
+        return 0;
+    case 'r':
+        a->rounds = vb_number(state, arg, 1024);
+        return 0;
+    case 't':
+        a->threads = vb_number(state, arg, 1024);
+        return 0;
+    case 's':
+        a->size = vb_number(state, arg, 8192);
+        if (a->size % 8)
+            argp_error(state, "--size %d: want a multiple of 8", a->size);
         return 0;
     case 'm':
         a->model = arg;

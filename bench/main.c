@@ -2,9 +2,19 @@
  * SPDX-License-Identifier: MIT */
 #include <argp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
+
+int vb_number(struct argp_state *state, const char *text, long most)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+    if (*end || end == text || v < 1 || v > most)
+        argp_error(state, "'%s' is not a number from 1 to %ld", text, most);
+    return (int)v;
+}
 
 static const struct {
     const char *name, *text;
@@ -31,8 +41,12 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return usage(stdout, 0);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            char name[32]; /* what argp's messages begin with */
+            snprintf(name, sizeof name, "vaebench %s", commands[i].name);
+            argv[1] = name;
             return commands[i].run(argc - 1, argv + 1);
+        }
     fprintf(stderr, "vaebench: error: unknown command '%s'\n", argv[1]);
     return usage(stderr, 2);
 }

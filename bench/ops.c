@@ -42,7 +42,6 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     ops_args *a = state->input;
-    char *end = arg;
     switch (key) {
     case 'j':
         a->json = true;
@@ -51,13 +50,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         a->quick = true;
         return 0;
     case 'r':
-    case 't': {
-        long v = strtol(arg, &end, 10);
-        if (*end || end == arg || v < 1 || v > 1024)
-            argp_error(state, "'%s' is not a number from 1 to 1024", arg);
-        *(key == 'r' ? &a->rounds : &a->threads) = (int)v;
+        a->rounds = vb_number(state, arg, 1024);
         return 0;
-    }
+    case 't':
+        a->threads = vb_number(state, arg, 1024);
+        return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "unexpected argument '%s'", arg);
         return 0;

@@ -237,12 +237,8 @@ vr_status vr_exec_run(const vr_program *p, const vr_tensor *latent, const vr_exe
         s = walk(&r, total, err);
     if (s == VR_OK)
         s = hand_over(&r, out, err);
-    r.stats.seconds = vr_seconds_now() - start;
-    r.stats.threads = r.arith.threads;
-    r.stats.isa = r.arith.k ? r.arith.k->name : "";
-    r.stats.weight_scratch_bytes = r.arith.scratch_peak;
-    if (r.pool)
-        vr_pool_get_stats(r.pool, &r.stats.pool);
+    const vr_nonfinite nonfinite = r.stats.nonfinite;
+    vr_fill_stats(&r.stats, &r.arith, r.pool, start, &nonfinite);
     if (stats)
         *stats = r.stats;
     finish(&r);

@@ -50,6 +50,19 @@ double vr_seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+void vr_fill_stats(vr_exec_stats *stats, const vr_arith *a, const vr_pool *pool, double start,
+                   const vr_nonfinite *nonfinite)
+{
+    stats->nonfinite = *nonfinite;
+    stats->seconds = vr_seconds_now() - start;
+    stats->threads = a->threads;
+    stats->isa = a->k ? a->k->name : "";
+    stats->weight_scratch_bytes = a->scratch_peak;
+    stats->pool = (vr_pool_stats){.allocations = 0};
+    if (pool)
+        vr_pool_get_stats(pool, &stats->pool);
+}
+
 /* ---- non-finite values -------------------------------------------------- */
 
 static bool span_finite(const vr_arith *a, const void *data, int64_t first, int64_t n)

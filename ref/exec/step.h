@@ -16,6 +16,11 @@ vr_status vr_exec_op(vr_arith *a, const vr_program *p, int32_t i, const vr_view 
 /* Monotonic wall clock, seconds. */
 double vr_seconds_now(void);
 
+/* What every walk reports: time since `start`, threads, instruction set, scratch,
+ * the pool (may be NULL) and the first non-finite value. op_seconds is kept. */
+void vr_fill_stats(vr_exec_stats *stats, const vr_arith *a, const vr_pool *pool, double start,
+                   const vr_nonfinite *nonfinite);
+
 /* Looks for a NaN or an infinity in value `op` ([count] elements, f32 or f64 as
  * the policy stores). True when there is one; then *out is filled. */
 bool vr_find_nonfinite(const vr_arith *a, int32_t op, const void *data, int64_t count, vr_nonfinite *out);

@@ -252,6 +252,7 @@ vr_status vr_exact_run(const vr_program *p, const vr_tensor *latent, const vr_ti
     s.arith = (vr_arith){.policy = opt->policy, .order = opt->order,
                          .threads = opt->threads ? opt->threads : omp_get_max_threads()};
     vr_tensor copy = {.data = NULL};
+    *out = copy;
     vr_op_cost *cost = calloc((size_t)p->op_count, sizeof *cost);
     vr_status st = cost ? vr_kernels_get(&s.arith.k, err) : vr_fail(err, VR_E_NOMEM, "cannot allocate costs");
     if (st == VR_OK)
@@ -275,18 +276,14 @@ vr_status vr_exact_run(const vr_program *p, const vr_tensor *latent, const vr_ti
     if (st == VR_OK && s.peak != predicted)
         st = vr_fail(err, VR_E_INTERNAL, "exact tiling: peak of %llu bytes, predicted %llu",
                      (unsigned long long)s.peak, (unsigned long long)predicted);
+    if (st != VR_OK)
+        vr_tensor_free(out);
     if (stats) {
         stats->recomputed_elements = s.value ? computed - on_demand_elements(&s) : 0;
         stats->spilled_bytes = s.store_written;
         stats->spill_peak_bytes = s.store_peak;
         stats->tiles_done = plan->tile_count;
-        stats->exec.nonfinite = s.nonfinite;
-        stats->exec.seconds = vr_seconds_now() - start;
-        stats->exec.threads = s.arith.threads;
-        stats->exec.isa = s.arith.k ? s.arith.k->name : "";
-        stats->exec.weight_scratch_bytes = s.arith.scratch_peak;
-        if (s.pool)
-            vr_pool_get_stats(s.pool, &stats->exec.pool);
+        vr_fill_stats(&stats->exec, &s.arith, s.pool, start, &s.nonfinite);
     }
     if (s.value) {
         s.dry = false;

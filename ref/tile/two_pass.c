@@ -353,6 +353,7 @@ vr_status vr_two_pass_run(const vr_program *p, const vr_tensor *latent, const vr
                          .threads = opt->threads ? opt->threads : omp_get_max_threads()};
     vr_program_scale(p, &s.scale, &sw);
     vr_tensor z = {.data = NULL};
+    *out = z;
     const vr_shape l = plan->latent;
     vr_status st = vr_kernels_get(&s.arith.k, err);
     const vr_dtype dtype = s.elem == 8 ? VR_F64 : VR_F32;
@@ -385,13 +386,7 @@ vr_status vr_two_pass_run(const vr_program *p, const vr_tensor *latent, const vr
         vr_tensor_free(out);
     if (stats) {
         stats->tiles_done = plan->tile_count;
-        stats->exec.nonfinite = s.nonfinite;
-        stats->exec.seconds = vr_seconds_now() - start;
-        stats->exec.threads = s.arith.threads;
-        stats->exec.isa = s.arith.k ? s.arith.k->name : "";
-        stats->exec.weight_scratch_bytes = s.arith.scratch_peak;
-        if (s.pool)
-            vr_pool_get_stats(s.pool, &stats->exec.pool);
+        vr_fill_stats(&stats->exec, &s.arith, s.pool, start, &s.nonfinite);
     }
     for (int32_t i = 0; s.recorded && i < p->op_count; i++)
         free(s.recorded[i]);
