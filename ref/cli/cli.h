@@ -14,6 +14,7 @@
 #include "vaeref/io.h"
 #include "vaeref/model.h"
 #include "vaeref/program.h"
+#include "vaeref/tile.h"
 
 #include <argp.h>
 #include <jansson.h>
@@ -28,6 +29,7 @@
 
 int cli_decode(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
+int cli_plan(int argc, char **argv);
 int cli_synth(int argc, char **argv);
 int cli_latents(int argc, char **argv);
 int cli_convert(int argc, char **argv);
@@ -112,6 +114,9 @@ typedef struct cli_model_args {
 #define CLI_KEY_SCALING 0x103
 #define CLI_KEY_SHIFT 0x104
 #define CLI_KEY_SPACE 0x105
+#define CLI_KEY_TILE_MODE 0x106
+#define CLI_KEY_TILE 0x107
+#define CLI_KEY_OVERLAP 0x108
 #define CLI_KEY_COMMAND 0x200 /* first key a command may use for itself */
 
 /* Rows for a command's option table. */
@@ -141,6 +146,30 @@ vr_status cli_model_open(const cli_model_args *a, vr_model **out, vr_error *err)
 /* The same for commands that do not decode: a file whose normalisation cannot
  * be told is opened without one. */
 vr_status cli_model_open_any(const cli_model_args *a, vr_model **out, vr_error *err);
+
+/* ---- --tile-mode and its sizes (tile_arg.c) -------------------------------- */
+
+typedef struct cli_tile_args {
+    vr_tile_options options;
+    const char *sized; /* "--tile" or "--overlap" when one was given, else NULL */
+} cli_tile_args;
+
+#define CLI_TILE_MODE_OPTION                                                               \
+    {"tile-mode", CLI_KEY_TILE_MODE, "NAME", 0,                                            \
+     "Tiling scheme: none (default), diffusers, diffusers-stride, diffusers-tiny, comfy, " \
+     "comfy-3pass, sdcpp, two-pass, two-pass-fast, two-pass-fixed, exact, auto", 0}
+#define CLI_TILE_OPTION                                                                    \
+    {"tile", CLI_KEY_TILE, "W[xH]", 0, "Tile size in pixels (default: the scheme's)", 0}
+#define CLI_OVERLAP_OPTION                                                                 \
+    {"overlap", CLI_KEY_OVERLAP, "W[xH]", 0,                                               \
+     "Overlap of neighbouring tiles in pixels (default: the scheme's)", 0}
+
+void cli_tile_init(cli_tile_args *a);
+/* Takes one of the three keys. */
+vr_status cli_tile_set(cli_tile_args *a, int key, const char *arg, vr_error *err);
+vr_status cli_tile_check(const cli_tile_args *a, vr_error *err); /* once all are set */
+int cli_tile_fail(const vr_error *err); /* of planning: CLI_USAGE for refused numbers */
+json_t *cli_tile_json(const vr_tile_plan *p); /* sizes [w, h]; without the tiles */
 
 /* ---- --latents (latents_arg.c) -------------------------------------------- */
 
@@ -204,6 +233,7 @@ typedef struct cli_decode_args {
     uint64_t memory_limit;
     const char *output; /* NULL: nothing but the digest */
     cli_format format;
+    cli_tile_args tile;
     const char *taps, *stats;
     bool allow_nonfinite, quiet;
 } cli_decode_args;
@@ -215,6 +245,8 @@ typedef struct cli_decode_result {
     vr_op_cost *op_cost; /* op_count */
     vr_shape *shape;     /* op_count */
     vr_exec_stats stats; /* op_seconds: op_count */
+    vr_tile_plan plan;
+    vr_tile_stats tile_stats;
     vr_tensor out;
     char sha256[65];     /* of the output's raw float bytes */
     json_t *files;       /* paths written */
@@ -223,6 +255,10 @@ typedef struct cli_decode_result {
 int cli_decode_run(const cli_decode_args *a); /* decode_run.c */
 vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_decode_result *r,
                           vr_error *err); /* stats.c */
+
+/* Pixels to latent cells; a remainder is refused with both neighbours
+ * (inspect.c). */
+vr_status cli_cells(const char *side, int64_t pixels, int64_t scale, int64_t *out, vr_error *err);
 
 /* ---- inspect ----------------------------------------------------------------- */
 

@@ -33,6 +33,9 @@ static const struct argp_option options[] = {
     {"order", KEY_ORDER, "NAME", 0,
      "Summation order of f32, f16, bf16: seq (default), lanes8, lanes32, pairwise, kblock64", 0},
     {"threads", 't', "N", 0, "CPU threads (default: OMP_NUM_THREADS, or all CPUs allowed)", 0},
+    CLI_TILE_MODE_OPTION,
+    CLI_TILE_OPTION,
+    CLI_OVERLAP_OPTION,
     {"memory-limit", KEY_LIMIT, "SIZE", 0, "Refuse to use more activation memory, e.g. 2GiB", 0},
     {"taps", KEY_TAPS, "DIR", 0, "Write every intermediate value as .npy, with index.json", 0},
     {"stats", KEY_STATS, "FILE.json", 0, "Write what was done and what each operation cost", 0},
@@ -53,6 +56,8 @@ static const char doc[] =
     "    vaeref decode -m vae.safetensors -l z.safetensors#coffee -o ref.npy\n"
     "  Does half precision overflow, and where first?\n"
     "    vaeref decode -m vae.safetensors -l z.npy --policy f16 --stats s.json\n"
+    "  As a tiled peer would decode it (vaeref plan shows the tiles):\n"
+    "    vaeref decode -m vae.safetensors -l z.npy --tile-mode comfy --tile 512 -o t.png\n"
     "\n"
     "A file with 4 latent channels may be sd15 or sdxl, which scale latents "
     "differently: where nothing else tells, say --arch or --scaling-factor.";
@@ -89,6 +94,10 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
         return s;
     case KEY_LIMIT:
         return cli_bytes("--memory-limit", arg, &a->memory_limit, err);
+    case CLI_KEY_TILE_MODE:
+    case CLI_KEY_TILE:
+    case CLI_KEY_OVERLAP:
+        return cli_tile_set(&a->tile, key, arg, err);
     case KEY_TAPS:
         a->taps = arg;
         return *arg ? VR_OK : vr_fail(err, VR_E_ARGUMENT, "--taps '': want a folder name");
@@ -110,6 +119,7 @@ int cli_decode(int argc, char **argv)
 {
     cli_decode_args a;
     memset(&a, 0, sizeof a);
+    cli_tile_init(&a.tile);
     const cli_spec spec = {"decode", options, doc, set};
     int code = cli_parse(&spec, argc, argv, &a);
     if (code != CLI_CONTINUE)
@@ -119,6 +129,12 @@ int cli_decode(int argc, char **argv)
     if (!a.latents.spec)
         return cli_error(CLI_USAGE,
                          "decode needs --latents FILE or seed:N,HxW (vaeref decode --help)");
+    vr_error err = {VR_OK, ""};
+    if (cli_tile_check(&a.tile, &err))
+        return cli_error(CLI_USAGE, "%s", err.text);
+    if (a.taps && a.tile.options.mode != VR_TILE_NONE)
+        return cli_error(CLI_USAGE, "--taps with --tile-mode %s: a tiled decode has no whole values to "
+                         "write; want one of the two", vr_tile_mode_name(a.tile.options.mode));
     if (a.output && a.stats && !strcmp(a.output, a.stats))
         return cli_error(CLI_USAGE, "--output and --stats name the same file: %s", a.output);
     return cli_decode_run(&a);

@@ -61,6 +61,23 @@ static vr_status check_picture(const cli_decode_args *a, vr_shape out, vr_error 
     return VR_OK;
 }
 
+/* Memory the decode must have; `exact` makes do with what there is. */
+static vr_status check_limit(const cli_decode_args *a, const cli_decode_result *r, vr_error *err)
+{
+    const vr_program *p = r->model->program;
+    const bool whole = r->plan.tile_count == 1;
+    const int64_t peak = whole ? r->cost.peak_bytes : r->plan.peak_bytes;
+    char need[40], have[40], where[300] = "";
+    if (!a->memory_limit || (uint64_t)peak <= a->memory_limit || a->tile.options.mode == VR_TILE_EXACT)
+        return VR_OK;
+    if (whole)
+        snprintf(where, sizeof where, " (at '%s')", p->op[r->cost.peak_op].tap);
+    return vr_fail(err, VR_E_BUDGET,
+                   "this decode needs %s of activations%s, --memory-limit allows %s; want smaller %s or a higher limit",
+                   cli_bytes_text((uint64_t)peak, need, sizeof need), where,
+                   cli_bytes_text(a->memory_limit, have, sizeof have), whole ? "latents" : "tiles");
+}
+
 /* Shapes, cost and the memory this decode needs. */
 static vr_status plan(run *x, vr_error *err)
 {
@@ -87,16 +104,8 @@ static vr_status plan(run *x, vr_error *err)
         s = check_picture(a, r->out_shape, err);
     if (s)
         return s;
-    if (a->memory_limit && (uint64_t)r->cost.peak_bytes > a->memory_limit) {
-        char need[40], have[40];
-        return vr_fail(err, VR_E_BUDGET,
-                       "this decode needs %s of activations (at '%s'), --memory-limit allows %s; "
-                       "want smaller latents or a higher limit",
-                       cli_bytes_text((uint64_t)r->cost.peak_bytes, need, sizeof need),
-                       p->op[r->cost.peak_op].tap,
-                       cli_bytes_text(a->memory_limit, have, sizeof have));
-    }
-    return VR_OK;
+    s = vr_tile_plan_make(p, r->latent, &a->tile.options, &r->plan, err);
+    return s ? s : check_limit(a, r, err);
 }
 
 /* ---- after ------------------------------------------------------------------- */
@@ -228,6 +237,9 @@ static void summary(const run *x)
            (long long)r->out_shape.w, (long long)r->out_shape.h,
            cli_normalisation_text(m, norm, sizeof norm), vr_policy_name(a->policy),
            ordered ? "/" : "", ordered ? vr_order_name(a->order) : "", r->stats.seconds);
+    if (a->tile.options.mode != VR_TILE_NONE)
+        printf("%s, %lld tile%s; ", vr_tile_mode_name(a->tile.options.mode), (long long)r->plan.tile_count,
+               r->plan.tile_count == 1 ? "" : "s");
     size_t n = json_array_size(r->files);
     if (!n)
         printf("sha256 %s (no -o: nothing written)\n", r->sha256);
@@ -271,8 +283,10 @@ static int decode(run *x, vr_error *err)
     if (check_outputs(a, err) || vr_exec_isa(&isa, err) ||
         cli_latents_load(&a->latents, &x->latents, err) ||
         cli_model_open(&a->model, &x->model, err) ||
-        cli_latents_fit(&a->latents, x->model, &x->latents, err) || plan(x, err))
+        cli_latents_fit(&a->latents, x->model, &x->latents, err))
         return cli_fail(err);
+    if (plan(x, err))
+        return cli_tile_fail(err);
     if (a->taps) {
         x->tapping = true;
         if (cli_taps_start(&x->taps, a->taps, x->model->program, err))
@@ -288,7 +302,10 @@ static int decode(run *x, vr_error *err)
     opt.ctx = x;
     cli_interrupt_catch();
     cli_progress_start(&x->progress, a->quiet);
-    vr_status s = vr_exec_run(x->model->program, &x->latents, &opt, &x->r.out, &x->r.stats, err);
+    x->r.tile_stats.exec.op_seconds = x->r.stats.op_seconds;
+    vr_status s = vr_tile_decode(x->model->program, &x->latents, &x->r.plan, &opt, &x->r.out,
+                                 &x->r.tile_stats, err);
+    x->r.stats = x->r.tile_stats.exec;
     cli_progress_end(&x->progress);
     if (s == VR_E_CANCELLED || cli_interrupted())
         return CLI_INTERRUPTED;
@@ -317,6 +334,7 @@ int cli_decode_run(const cli_decode_args *a)
     free(x.r.stats.op_seconds);
     free(x.r.op_cost);
     free(x.r.shape);
+    vr_tile_plan_free(&x.r.plan);
     vr_model_close(x.model);
     return code;
 }

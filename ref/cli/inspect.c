@@ -54,8 +54,7 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
     }
 }
 
-/* Pixels to latent cells; a remainder is refused with both neighbours. */
-static vr_status cells(const char *side, int64_t pixels, int64_t scale, int64_t *out, vr_error *err)
+vr_status cli_cells(const char *side, int64_t pixels, int64_t scale, int64_t *out, vr_error *err)
 {
     *out = pixels / scale;
     if (pixels % scale == 0)
@@ -77,8 +76,8 @@ static int show(const inspect_args *a, cli_inspection *x, vr_error *err)
     const vr_program *p = m->program;
     size_t n = (size_t)p->op_count;
     int64_t h, w;
-    if (cells("width", a->width, m->spatial_scale, &w, err) ||
-        cells("height", a->height, m->spatial_scale, &h, err))
+    if (cli_cells("width", a->width, m->spatial_scale, &w, err) ||
+        cli_cells("height", a->height, m->spatial_scale, &h, err))
         return cli_error(CLI_USAGE, "%s", err->text);
     x->latent = (vr_shape){1, m->latent_channels, a->frames, h, w};
     x->shape = calloc(n, sizeof *x->shape);

@@ -32,13 +32,25 @@ static json_t *operations_json(const cli_decode_result *r)
     return ops;
 }
 
+static json_t *tiling_json(const cli_decode_args *a, const cli_decode_result *r)
+{
+    if (a->tile.options.mode == VR_TILE_NONE)
+        return json_null();
+    json_t *t = cli_tile_json(&r->plan);
+    json_object_set_new(t, "tiles_done", json_integer(r->tile_stats.tiles_done));
+    json_object_set_new(t, "recomputed_elements", json_integer(r->tile_stats.recomputed_elements));
+    json_object_set_new(t, "spilled_bytes", json_integer((json_int_t)r->tile_stats.spilled_bytes));
+    json_object_set_new(t, "spill_peak_bytes", json_integer((json_int_t)r->tile_stats.spill_peak_bytes));
+    return t;
+}
+
 vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_decode_result *r,
                           vr_error *err)
 {
     const vr_model *m = r->model;
     const vr_exec_stats *st = &r->stats;
     bool ordered = a->policy != VR_POLICY_GOLDEN && a->policy != VR_POLICY_TRUTH;
-    double gmacs = (double)r->cost.macs * 1e-9;
+    double gmacs = (double)r->plan.macs * 1e-9;
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:s, s:i}", "version", VAEREF_VERSION, "model",
         a->model.model, "arch", m->arch, "family", m->program->family, "weights_sha256",
@@ -55,7 +67,7 @@ vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_
     json_object_set(root, "outputs", r->files);
     json_object_set_new(root, "nonfinite", nonfinite_json(m->program, &st->nonfinite));
     json_object_set_new(root, "seconds", json_real(st->seconds));
-    json_object_set_new(root, "macs", json_integer(r->cost.macs));
+    json_object_set_new(root, "macs", json_integer(r->plan.macs));
     json_object_set_new(root, "gmacs", json_real(gmacs));
     json_object_set_new(root, "gmacs_per_second",
                         json_real(st->seconds > 0 ? gmacs / st->seconds : 0));
@@ -63,6 +75,7 @@ vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_
     json_object_set_new(root, "weight_scratch_bytes",
                         json_integer((json_int_t)st->weight_scratch_bytes));
     json_object_set_new(root, "pool", pool_json(&st->pool));
+    json_object_set_new(root, "tiling", tiling_json(a, r));
     json_object_set_new(root, "operations", operations_json(r));
     vr_status s = cli_json_write(path, root, err);
     json_decref(root);

@@ -58,11 +58,12 @@ static int64_t picture_pixels(const vr_tile_plan *plan)
 }
 
 /* scratch[0]: weighted sum of a pass, where the picture itself cannot serve.
- * scratch[1]: sum of weights, one plane: it is the same for all. */
+ * scratch[1]: sum of weights, one plane: it is the same for all; then the two
+ * factors of every column of a tile. */
 static void scratch(const vr_tile_plan *plan, int64_t planes, int64_t count[2])
 {
     count[0] = plan->grid_count > 1 ? planes * picture_pixels(plan) : 0;
-    count[1] = picture_pixels(plan);
+    count[1] = picture_pixels(plan) + 2 * plan->grid[0].w.cells * plan->grid[0].w.scale;
 }
 
 /* Weight of pixel k of n along an axis: two factors, each 1 outside its ramp. A
@@ -82,15 +83,16 @@ static void add(vr_blend *b, int64_t i, int64_t j, float *tile)
     const int64_t h = vr_axis_pixels(&g->h, i), w = vr_axis_pixels(&g->w, j), plane = b->height * b->width;
     const bool alone = g->h.count == 1 && g->w.count == 1; /* a pass of one tile is not feathered */
     float *sum = b->plan->grid_count > 1 ? b->scratch[0] : b->picture;
+    float *x1 = b->scratch[1] + plane, *x2 = x1 + b->width;
+    for (int64_t x = 0; x < w; x++)
+        feather(x, w, alone ? w : o->overlap_w, &x1[x], &x2[x]);
     for (int64_t y = 0; y < h; y++) {
         const int64_t at = (g->h.tile[i].owned + y) * b->width + g->w.tile[j].owned;
         float y1, y2;
         feather(y, h, alone ? h : o->overlap_h, &y1, &y2);
         const float my = y1 * y2;
         for (int64_t x = 0; x < w; x++) {
-            float x1, x2;
-            feather(x, w, alone ? w : o->overlap_w, &x1, &x2);
-            const float half = my * x1, m = half * x2;
+            const float half = my * x1[x], m = half * x2[x];
             b->scratch[1][at + x] += m;
             for (int64_t p = 0; p < b->planes; p++) {
                 const float v = tile[(p * h + y) * w + x] * m;
@@ -104,12 +106,14 @@ static void add(vr_blend *b, int64_t i, int64_t j, float *tile)
 static void end_one_of_three(vr_blend *b)
 {
     const int64_t plane = b->height * b->width;
-    for (int64_t k = 0; k < b->planes * plane; k++) {
-        const float v = b->scratch[0][k] / b->scratch[1][k % plane];
-        b->picture[k] = b->grid == 0 ? v : b->picture[k] + v;
-        if (b->grid == 2)
-            b->picture[k] /= 3.0F;
-    }
+    for (int64_t p = 0; p < b->planes; p++)
+        for (int64_t k = 0; k < plane; k++) {
+            float *to = &b->picture[p * plane + k];
+            const float v = b->scratch[0][p * plane + k] / b->scratch[1][k];
+            *to = b->grid == 0 ? v : *to + v;
+            if (b->grid == 2)
+                *to /= 3.0F;
+        }
     memset(b->scratch[0], 0, (size_t)(b->planes * plane) * sizeof(float));
     memset(b->scratch[1], 0, (size_t)plane * sizeof(float));
 }
@@ -121,8 +125,9 @@ static void end_pass(vr_blend *b)
         end_one_of_three(b);
         return;
     }
-    for (int64_t k = 0; k < b->planes * plane; k++)
-        b->picture[k] /= b->scratch[1][k % plane];
+    for (int64_t p = 0; p < b->planes; p++)
+        for (int64_t k = 0; k < plane; k++)
+            b->picture[p * plane + k] /= b->scratch[1][k];
 }
 
 const vr_blend_scheme vr_blend_comfy = {scratch, add, end_pass};

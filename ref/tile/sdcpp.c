@@ -15,7 +15,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Overlap in cells that the peer settles on; cells > tile. Negative: a gap. */
+/* Overlap in cells that the peer settles on; cells > tile. From 0 to below tile
+ * as long as f32 holds the counts. */
 static int64_t adapted_overlap(int64_t cells, int64_t tile, int64_t overlap)
 {
     const int64_t step = tile - overlap;
@@ -32,27 +33,16 @@ static int64_t adapted_overlap(int64_t cells, int64_t tile, int64_t overlap)
     return (int64_t)whole;
 }
 
-static vr_status refuse_gap(const vr_tile_axis *a, const char *side, int64_t tile, int64_t overlap, vr_error *err)
-{
-    int64_t good = -1;
-    for (int64_t o = 0; o <= tile / 2; o++) /* nearest that leaves no gap */
-        if (adapted_overlap(a->cells, tile, o) >= 0 &&
-            (good < 0 || (o > overlap ? o - overlap : overlap - o) < (good > overlap ? good - overlap : overlap - good)))
-            good = o;
-    return vr_fail(err, VR_E_RANGE,
-                   "sdcpp: overlap %lld of tile %lld pixels over %lld (%s): the published formula leaves gaps "
-                   "between tiles; nearest overlap without is %lld",
-                   (long long)(overlap * a->scale), (long long)(tile * a->scale), (long long)(a->cells * a->scale),
-                   side, (long long)(good * a->scale));
-}
-
 static vr_status plan_axis(vr_tile_axis *a, const char *side, int64_t tile, int64_t overlap, vr_error *err)
 {
     if (a->cells <= tile)
         return vr_axis_whole(a, err);
     const int64_t adapted = adapted_overlap(a->cells, tile, overlap);
-    if (adapted < 0)
-        return refuse_gap(a, side, tile, overlap, err);
+    if (adapted < 0 || adapted >= tile)
+        return vr_fail(err, VR_E_RANGE,
+                       "sdcpp: tile %lld of %lld pixels (%s): the peer's f32 planner cannot tell the two apart; want "
+                       "a tile of at most %d",
+                       (long long)(tile * a->scale), (long long)(a->cells * a->scale), side, 1 << 20);
     vr_status s = VR_OK;
     for (int64_t at = 0; s == VR_OK; at += tile - adapted) {
         const int64_t start = least(at, a->cells - tile);

@@ -154,6 +154,8 @@ static vr_status sum_up(const vr_program *p, vr_tile_plan *plan, const shape_lis
     if (plan->options.mode == VR_TILE_EXACT) { /* one decode of the whole, whatever the parts */
         plan->macs = whole.macs;
         plan->work_ratio = 1;
+        return vr_exact_predict(p, plan->latent, &plan->options, plan->options.memory_limit, 4,
+                                &plan->peak_bytes, err);
     }
     if (plan->tile_count > 1 && vr_tile_mode_blends(plan->options.mode)) {
         s = held_bytes(p, plan, &held, err);

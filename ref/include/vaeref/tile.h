@@ -45,6 +45,8 @@ typedef struct vr_tile_options {
     vr_tile_mode mode;
     int64_t tile_h, tile_w;       /* pixels; 0: the scheme's default */
     int64_t overlap_h, overlap_w; /* pixels; -1: the scheme's default */
+    uint64_t memory_limit;        /* exact: peak_bytes is predicted under this limit; 0: none.
+                                     vr_exec_options.memory_limit is what a decode obeys */
     const char *spill_dir;        /* exact: folder of the host store's files; NULL: memory */
 } vr_tile_options;
 

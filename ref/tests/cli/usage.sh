@@ -7,8 +7,8 @@ u() { refuses 2 "$@"; }
 M=(--model synth:taesd,div=16)
 L=(--latents seed:1,2x2)
 
-u "no command" "no command given" decode inspect synth latents convert doctor --
-u "unknown command" "unknown command 'decoed'" decode inspect synth latents convert doctor -- decoed
+u "no command" "no command given" decode inspect plan synth latents convert doctor --
+u "unknown command" "unknown command 'decoed'" decode inspect plan synth latents convert doctor -- decoed
 u "option before command" "unknown option '--quiet'" -- --quiet decode
 u "hostile command name" "unknown command 'a?b'" -- $'a\nb'
 

@@ -316,7 +316,7 @@ static const row rows[] = {
     {"two copies that differ", KL, D, two_copies, VR_E_AMBIGUOUS, {"two different decoders", "'decoder.conv_out.bias'", "'first_stage_model.decoder.conv_out.bias'"}},
     {"a copy that lacks one", KL, D, copy_lacks_one, VR_E_AMBIGUOUS, {"two different decoders", "'decoder.conv_out.bias'"}},
     {"a copy that has one more", KL, D, copy_has_more, VR_E_AMBIGUOUS, {"two different decoders", "'vae."}},
-    {"names of both layouts", KL, D, both_layouts, VR_E_AMBIGUOUS, {"two different decoders"}},
+    {"names of both layouts", KL, D, both_layouts, VR_E_AMBIGUOUS, {"are the same weight; keep one"}},
     {"old and new attention names", KL, D, both_attention_names, VR_E_AMBIGUOUS, {"query.bias", "to_q.bias", "same weight"}},
     {"post_quant_conv twice", KL, D, both_post_quant, VR_E_AMBIGUOUS, {"'decoder.post_quant_conv.bias'", "'post_quant_conv.bias'"}},
 };

@@ -1,7 +1,7 @@
 """Tiny decoders that diffusers has no class for, in plain PyTorch: TAEF2 (group
 norm pool in the first stage) and TAESANA (32 pixels per latent cell).
 
-Written from the layer lists in the specification (clause M4), not from the
+Written from the layer lists in the specification (clause M5), not from the
 C sources: modules carry the original numbering, so a file in the original key
 layout loads strictly.
 

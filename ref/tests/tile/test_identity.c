@@ -68,10 +68,10 @@ static void check(const vr_program *p, const vr_tile_options *o, const tc_decode
 /* Along one axis; the other is a single cell of one pixel. */
 static void sweep(vr_tile_mode mode, bool rows)
 {
-    static const int64_t scales[] = {8, 8, 16, 4, 1};
+    static const int64_t scales[] = {8, 4, 2, 8, 1, 16, 4, 2, 8, 3};
     tc_rng r = {(uint64_t)mode * 1000000 + (rows ? 500000U : 0U)};
     for (int k = 0; k < SETS; k++) {
-        const int64_t scale = scales[k % 5];
+        const int64_t scale = scales[k % 10];
         const tc_decoder d = {.scale_h = rows ? scale : 1, .scale_w = rows ? 1 : scale};
         vr_program *p = tc_upsampler(2, d.scale_h, d.scale_w);
         const vr_tile_options o = tc_options(&r, mode, d.scale_h, d.scale_w, tc_random(&r, 2, 1 + LONGEST * 3 / 4));

@@ -109,6 +109,25 @@ vr_status tc_decode_grey(void *ctx, const vr_tensor *z, vr_tensor *out, vr_error
     return filled(&g->base, z, g->value[g->base.calls], out, err);
 }
 
+float tc_noise(int64_t call, int64_t k)
+{
+    uint64_t x = (uint64_t)call * 0x9E3779B97F4A7C15U + (uint64_t)k * 0xD1B54A32D192ED03U + 1;
+    x ^= x >> 31;
+    x *= 0x94D049BB133111EBU;
+    x ^= x >> 29;
+    return (float)(x & 0xFFFF) / 32768.0F - 1.0F;
+}
+
+vr_status tc_decode_noise(void *ctx, const vr_tensor *z, vr_tensor *out, vr_error *err)
+{
+    tc_decoder *d = ctx;
+    const int64_t call = d->calls;
+    vr_status s = enlarged(d, z, out, err);
+    for (int64_t k = 0; s == VR_OK && k < out->dim[0] * out->dim[1] * out->dim[2] * out->dim[3]; k++)
+        ((float *)out->data)[k] = tc_noise(call, k);
+    return s;
+}
+
 /* One side: cells of tile and overlap, then pixels. */
 static void side(tc_rng *r, vr_tile_mode mode, int64_t scale, int64_t most, int64_t *tile, int64_t *overlap)
 {

@@ -35,6 +35,11 @@ typedef struct tc_greys {
 } tc_greys;
 vr_status tc_decode_grey(void *ctx, const vr_tensor *latent, vr_tensor *out, vr_error *err);
 
+/* Every tile its own noise, so that a wrong weight cannot hide: pixel k of the
+ * n-th call (from 0) is tc_noise(n, k). */
+float tc_noise(int64_t call, int64_t k);
+vr_status tc_decode_noise(void *ctx, const vr_tensor *latent, vr_tensor *out, vr_error *err);
+
 extern const vr_tile_mode tc_blends[6];
 
 /* A parameter set of whole cells that `mode` accepts; tiles of up to `most` cells. */

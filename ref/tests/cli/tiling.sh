@@ -1,0 +1,95 @@
+#!/bin/bash
+# vaeref plan, and decode under a tiling scheme (docs/spec/tiling.md).
+# SPDX-License-Identifier: MIT
+. "$(dirname "$0")/lib.sh"
+
+json_value() { # json_value FILE KEY: first value of that key
+    grep -m1 "\"$2\":" "$1" | sed -E 's/^[^:]*: *"?([^",]*)"?,?$/\1/'
+}
+data_sha() { tail -c +129 "$1" | sha256sum | cut -c1-64; }
+M=(--model synth:taesd,div=16)
+P=(plan "${M[@]}" --size 128x96)
+D=(decode "${M[@]}" --latents seed:1,12x16 --threads 1)
+u() { refuses 2 "$@"; }
+
+# ---- wrong command lines: the form ---------------------------------------------------
+u "plan without model" "--model" -- plan
+u "unknown scheme" "--tile-mode 'blend'" diffusers-stride comfy-3pass sdcpp exact auto -- "${P[@]}" --tile-mode blend
+u "tile text" "--tile 'big'" "W or WxH" -- "${P[@]}" --tile-mode comfy --tile big
+u "tile 0" "--tile '0'" "from 1" -- "${P[@]}" --tile-mode comfy --tile 0
+u "tile half a pair" "--tile '64x'" -- "${P[@]}" --tile-mode comfy --tile 64x
+u "tile of three" "--tile '64x64x64'" -- "${P[@]}" --tile-mode comfy --tile 64x64x64
+for bad in 0.95 -0.1 -8 nan 0,5 '' 99999999; do # R02: never clamped, never guessed
+    u "overlap $bad" "--overlap '$bad'" "from 0" -- "${P[@]}" --tile-mode comfy --tile 64 --overlap "$bad"
+done
+u "sizes without a scheme" "--tile has no meaning" "--tile-mode" -- "${P[@]}" --tile 64
+u "overlap without a scheme" "--overlap has no meaning" -- "${D[@]}" --overlap 16
+u "odd size" "width 100" 96 104 -- plan "${M[@]}" --size 100x96 --tile-mode comfy
+u "taps of tiles" "--taps" "--tile-mode comfy" -- "${D[@]}" --tile-mode comfy --taps t
+
+# ---- numbers the schemes get wrong: both named, remedy given, nothing made ------------
+for cmd in P D; do
+    declare -n C=$cmd
+    u "$cmd: quarter of 240" "overlap 60 of tile 240" "56 or 64" -- "${C[@]}" --tile-mode diffusers --tile 240
+    u "$cmd: overlap is the tile" "overlap 64 of tile 64" "never advance" "at most 56" -- "${C[@]}" --tile-mode comfy --tile 64 --overlap 64
+    u "$cmd: overlap beyond the tile" "overlap 96 of tile 64" "at least 104" -- "${C[@]}" --tile-mode diffusers --tile 64 --overlap 96
+    u "$cmd: halved pass" "overlap 32 of tile 64" "halved" "at least 80" -- "${C[@]}" --tile-mode comfy-3pass --tile 64 --overlap 32
+    u "$cmd: more than half" "overlap 40 of tile 64 pixels (width)" "at most 32" -- "${C[@]}" --tile-mode sdcpp --tile 64 --overlap 40x32
+    u "$cmd: small tile" "tile width 4" "at least 8" -- "${C[@]}" --tile-mode comfy --tile 4x64 --overlap 0
+    u "$cmd: no multiple" "tile height 100" "96 and 104" -- "${C[@]}" --tile-mode comfy --tile 64x100
+    u "$cmd: context is fixed" "overlap 64" "does not blend" -- "${C[@]}" --tile-mode two-pass --overlap 64
+done
+
+# ---- plan ---------------------------------------------------------------------------
+runs "no tiling" "${P[@]}"
+check "says none" has "$box/stdout" "none over 128x96 pixels, taesd"
+check "one tile" has "$box/stdout" "1 of 1 shapes"
+for mode in diffusers diffusers-stride diffusers-tiny comfy comfy-3pass sdcpp two-pass two-pass-fast two-pass-fixed exact; do
+    runs "$mode as text" "${P[@]}" --tile-mode $mode
+    check "$mode is named" has "$box/stdout" "$mode over 128x96 pixels"
+    runs "$mode as JSON" "${P[@]}" --tile-mode $mode --json
+    for key in tile_mode tiles tile_shapes macs work_ratio peak_bytes effective_overlap undivided_macs passes owned; do
+        check "$mode: JSON has $key" grep -q "\"$key\":" "$box/stdout"
+    done
+done
+runs "comfy" "${P[@]}" --tile-mode comfy --tile 64x48 --overlap 16x8 --json
+cp "$box/stdout" comfy.json
+check "tile count" same "$(json_value comfy.json tiles)" 9
+check "columns, rows" same "$(grep -c '"start":' comfy.json)" 6
+runs "the collapsed overlap" plan "${M[@]}" --size 504x504 --tile-mode sdcpp
+check "requested" has "$box/stdout" "tile 256x256, overlap 128x128"
+check "effective" has "$box/stdout" "effective overlap 8 across, 8 down"
+check "one shape" has "$box/stdout" "4 of 1 shapes"
+rm comfy.json
+
+# ---- decode ---------------------------------------------------------------------------
+runs "undivided" "${D[@]}" -o none.npy
+for mode in diffusers diffusers-stride diffusers-tiny comfy sdcpp; do
+    runs "$mode larger than the picture" "${D[@]}" --tile-mode $mode --tile 256 -o one.npy
+    check "$mode: one tile is the undivided decode" cmp one.npy none.npy
+    check "$mode: says one tile" has "$box/stdout" "$mode, 1 tile;"
+done
+for mode in diffusers diffusers-stride diffusers-tiny comfy comfy-3pass sdcpp; do
+    runs "$mode" "${D[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 -o t.npy --stats t.json
+    runs "$mode plan" "${P[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 --json
+    cp "$box/stdout" "$box/plan.json"
+    check "$mode: same size" same "$(stat -c %s t.npy)" "$(stat -c %s none.npy)"
+    checks=$((checks + 1))
+    cmp -s t.npy none.npy && fail "$mode: tiles make no difference at all"
+    check "$mode: close to undivided" "$VAEPROOF_BIN/../tests/cli_compare" tensors none.npy t.npy 1
+    check "$mode: decoded as many tiles as planned" same "$(json_value t.json tiles_done)" "$(json_value "$box/plan.json" tiles)"
+    check "$mode: tiles of decode and plan" same "$(json_value t.json tiles)" "$(json_value "$box/plan.json" tiles)"
+    check "$mode: peak as planned" same "$(json_value t.json peak_bytes)" "$(json_value "$box/plan.json" peak_bytes)"
+    check "$mode: MACs as planned" same "$(json_value t.json macs)" "$(json_value "$box/plan.json" macs)"
+    check "$mode: digest" same "$(json_value t.json output_sha256)" "$(data_sha t.npy)"
+    runs "$mode, two threads" "${D[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 --threads 2 -o t2.npy
+    check "$mode: same bytes" cmp t.npy t2.npy
+    peak=$(json_value "$box/plan.json" peak_bytes)
+    runs "$mode within its peak" "${D[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 --memory-limit "$peak" -o t2.npy
+    check "$mode: same bytes within its peak" cmp t.npy t2.npy
+    refuses 1 "$mode below its peak" "--memory-limit" "smaller tiles" -- "${D[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 --memory-limit $((peak - 1)) -o x.npy
+done
+runs "a picture" "${D[@]}" --tile-mode comfy --tile 64 -o t.png
+runs "stats of no tiling" "${D[@]}" --stats t.json
+check "tiling is null" same "$(json_value t.json tiling)" null
+finish 270
