@@ -125,6 +125,12 @@ static void one_line(const vr_entry *e, const uint8_t digest[32], char *line, si
     snprintf(line, size, "%s %s %s\n", e->name, vr_tensor_describe(&x, shape, sizeof shape), hex);
 }
 
+/* Weights, and FLUX.2's statistics, which a diffusion-space decode also uses. */
+static bool matters(const vr_entry *e)
+{
+    return e->used || strcmp(e->name, "bn.running_mean") == 0 || strcmp(e->name, "bn.running_var") == 0;
+}
+
 vr_status vr_hash_weights(const vr_table *t, char hex[65], vr_error *err)
 {
     uint8_t(*digest)[32] = calloc((size_t)(t->count ? t->count : 1), 32);
@@ -136,7 +142,7 @@ vr_status vr_hash_weights(const vr_table *t, char hex[65], vr_error *err)
         int64_t n = 0;
         vr_sha256 s;
         vr_sha256_init(&s);
-        if (t->entry[i].used && vr_tensor_count(x, &n, NULL) == VR_OK)
+        if (matters(&t->entry[i]) && vr_tensor_count(x, &n, NULL) == VR_OK)
             vr_sha256_update(&s, x->data, (size_t)n * vr_dtype_size(x->dtype));
         vr_sha256_final(&s, digest[i]);
     }
@@ -144,7 +150,7 @@ vr_status vr_hash_weights(const vr_table *t, char hex[65], vr_error *err)
     vr_sha256_init(&all);
     for (int64_t i = 0; i < t->count; i++) {
         char line[VR_NAME_MAX + 200];
-        if (!t->entry[i].used)
+        if (!matters(&t->entry[i]))
             continue;
         one_line(&t->entry[i], digest[i], line, sizeof line);
         vr_sha256_update(&all, line, strlen(line));

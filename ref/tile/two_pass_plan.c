@@ -31,7 +31,7 @@ static int64_t rounded_side(int64_t side, int64_t tile)
 {
     for (int64_t d = 32; d >= 2; d /= 2) {
         int64_t up = (side + d - 1) / d * d;
-        if (up <= tile || up == side)
+        if (up <= tile)
             return up;
     }
     return side;

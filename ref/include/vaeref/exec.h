@@ -64,7 +64,8 @@ typedef struct vr_exec_stats {
     double seconds;                /* wall clock of the run */
     int32_t threads;               /* used */
     const char *isa;               /* instruction set of the kernels used, e.g. "x86-64-v4" */
-    double *op_seconds;            /* caller's array of op_count, or NULL */
+    double *op_seconds;            /* in: the caller's array of op_count, or NULL; set it
+                                      before the call, the rest is written */
 } vr_exec_stats;
 
 typedef struct vr_exec_options {

@@ -50,6 +50,7 @@ Test(tile_plan, parameters_the_formulas_get_wrong_are_refused_with_numbers_and_r
         {VR_TILE_COMFY, 64, 72, {"at most 56", "at least 80", "", ""}},
         {VR_TILE_COMFY, 64, -8, {"overlap -8 of tile 64", "negative", "0 to 56", ""}},
         {VR_TILE_SDCPP, 256, 136, {"overlap 136 of tile 256", "half", "at most 128", "at least 272"}},
+        {VR_TILE_SDCPP, 72, 40, {"overlap 40 of tile 72", "half", "at most 32", "at least 80"}}, /* odd in cells */
         {VR_TILE_SDCPP, 256, 256, {"never advance", "at most 128", "", ""}},
         {VR_TILE_SDCPP, 24, -1, {"tile height 24", "too small", "at least 32", ""}},
         {VR_TILE_DIFFUSERS_TINY, 64, 0, {"overlap 0 of tile 64", "ramp", "8 to 56", ""}},
