@@ -1,4 +1,4 @@
-/* Known architectures and their published numbers (clauses M1.5, M2).
+/* Known architectures and their published numbers (clauses M1.7, M2).
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>

@@ -39,7 +39,7 @@ int32_t vr_table_indices(const vr_table *t, const char *fmt, ...) VR_PRINTF(2, 3
 
 typedef enum vr_family { VR_FAMILY_KL, VR_FAMILY_TINY } vr_family;
 
-/* One known architecture (clause M1.5): what the numbers of a published family are. */
+/* One known architecture (clause M1.7): what the numbers of a published family are. */
 typedef struct vr_arch {
     const vr_arch_info *info;
     vr_family family;

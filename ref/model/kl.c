@@ -107,8 +107,6 @@ int32_t vr_emit_kl(vr_emit *e, int32_t x)
 {
     int64_t z = vr_dim_of(e->table, "decoder.conv_in.weight", 1, 4);
     int64_t c = vr_dim_of(e->table, "decoder.conv_in.weight", 0, 1);
-    if (z < 1)
-        z = -1; /* conv_in itself is then the tensor to name */
     if (vr_table_has(e->table, "post_quant_conv."))
         x = vr_emit_conv(e, "post_quant_conv", x, vr_kl_latent_channels(e->table), z, 1, true);
     x = vr_emit_conv(e, "decoder.conv_in", x, z, c, 3, true);

@@ -156,7 +156,10 @@ static vr_status latent_channels(const struct vr_model_memory *mem, const char *
     const char *name = kl ? "decoder.conv_in.weight" : "decoder.layers.0.weight";
     const vr_entry *e = vr_table_find(&mem->table, name);
     *z = kl ? vr_kl_latent_channels(&mem->table) : vr_tiny_latent_channels(&mem->table);
-    if (*z > 0 && e)
+    bool whole = e && e->tensor.rank == 4 && *z > 0;
+    for (int32_t i = 0; whole && i < 4; i++)
+        whole = e->tensor.dim[i] > 0;
+    if (whole)
         return VR_OK;
     if (!e)
         return vr_fail(err, VR_E_MODEL,

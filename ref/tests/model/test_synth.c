@@ -135,7 +135,7 @@ static void check_range(const char *spec, bool kl)
     vr_tensor z, y;
     cr_assert_eq(vr_model_latents(m, 1, 1, 4, 4, &z, &err), VR_OK);
     cr_assert_eq(vr_exec_run(m->program, &z, &opt, &y, NULL, &err), VR_OK, "%s", err.text);
-    cr_assert(r.least > 0.001, "%s: rms %g at %s", spec, r.least, r.least_tap);
+    cr_assert(r.least > 0.01, "%s: rms %g at %s", spec, r.least, r.least_tap);
     cr_assert(r.most < 50, "%s: rms %g at %s", spec, r.most, r.most_tap);
     double sum = 0, squares = 0;
     int64_t n = 0;
@@ -157,7 +157,7 @@ Test(model_synth, activations_stay_in_range_at_every_depth)
 {
     char spec[64];
     for (const vr_arch_info *a = vr_arch_list(); a->name; a++)
-        for (int div = 4; div <= 16; div *= 2) {
+        for (int div = 4; div <= 8; div *= 2) {
             snprintf(spec, sizeof spec, "synth:%s,div=%d,seed=%d", a->name, div, div);
             check_range(spec, strncmp(a->name, "tae", 3) != 0);
         }

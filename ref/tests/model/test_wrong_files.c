@@ -102,6 +102,19 @@ static void tiny_no_tail(bag *b)
     bag_drop_start(b, "18.");
     bag_drop_start(b, "19.");
 }
+/* A stage that lost all its blocks, with the numbers closed up. */
+static void tiny_empty_stage(bag *b)
+{
+    bag_drop_start(b, "8.");
+    bag_drop_start(b, "9.");
+    bag_drop_start(b, "10.");
+    for (int64_t i = 0; i < b->count; i++) {
+        char *rest, text[BAG_NAME];
+        long k = strtol(b->name[i], &rest, 10);
+        snprintf(text, sizeof text, "%ld%.200s", k >= 11 ? k - 3 : k, rest);
+        memcpy(b->name[i], text, sizeof text);
+    }
+}
 static void tiny_no_bias(bag *b) { bag_drop(b, "19.bias"); }
 static void tiny_relu_has_weight(bag *b) { bag_add(b, "2.weight", VR_F32, 4, two); }
 static void tiny_odd_layer(bag *b) { bag_rename(b, "7.weight", "7.kernel"); }
@@ -171,6 +184,8 @@ static void f8_marker_prefixed(bag *b)
     bag_add(b, "vae.scaled_fp8", VR_F8_E4M3, 1, two);
 }
 static void nan_weight(bag *b) { ((float *)bag_edit(b, "decoder.mid_block.resnets.1.norm2.weight"))[3] = NAN; }
+static void nan_first(bag *b) { ((float *)bag_edit(b, "3.conv.4.weight"))[0] = NAN; }
+static void nan_in_a_later_part(bag *b) { ((float *)bag_edit(b, "decoder.mid.block_1.conv1.weight"))[2048] = NAN; }
 static void inf_bias(bag *b) { ((float *)bag_edit(b, "decoder.conv_out.bias"))[2] = -INFINITY; }
 static void nan_last(bag *b)
 {
@@ -277,6 +292,7 @@ static const row rows[] = {
     {"Tiny: a convolution missing", TINY, O, tiny_no_up_conv, VR_E_MODEL, {"layer 'decoder.layers.5'", "missing"}},
     {"Tiny: output missing", TINY, O, tiny_no_last, VR_E_MODEL, {"layer 'decoder.layers.17'", "layers are missing"}},
     {"Tiny: tail missing", TINY, O, tiny_no_tail, VR_E_MODEL, {"layer 'decoder.layers.1", "missing"}},
+    {"Tiny: a stage without blocks", TINY, O, tiny_empty_stage, VR_E_MODEL, {"layer 'decoder.layers.7'", "missing"}},
     {"Tiny: bias missing", TINY, O, tiny_no_bias, VR_E_MODEL, {"1 missing tensor: decoder.layers.18.bias"}},
     {"Tiny: a ReLU with weights", TINY, O, tiny_relu_has_weight, VR_E_MODEL, {"decoder.layers.1", "ReLU"}},
     {"Tiny: unknown layer", TINY, O, tiny_odd_layer, VR_E_MODEL, {"decoder.layers.6", "neither"}},
@@ -304,6 +320,8 @@ static const row rows[] = {
     {"8-bit with a marker under its prefix", KL, D, f8_marker_prefixed, VR_E_UNSUPPORTED, {"'vae.scaled_fp8'"}},
     {"NaN", KL, D, nan_weight, VR_E_NONFINITE, {"'decoder.mid_block.resnets.1.norm2.weight'", "element 3"}},
     {"infinity", KL, D, inf_bias, VR_E_NONFINITE, {"'decoder.conv_out.bias'", "element 2"}},
+    {"NaN at the start", TINY, O, nan_first, VR_E_NONFINITE, {"'3.conv.4.weight'", "element 0;"}},
+    {"NaN further on", KL, O, nan_in_a_later_part, VR_E_NONFINITE, {"'decoder.mid.block_1.conv1.weight'", "element 2048;"}},
     {"NaN at the end", TINY, O, nan_last, VR_E_NONFINITE, {"'3.conv.4.weight'", "element 143"}},
     {"infinity in F16", TINY, O, inf_f16, VR_E_NONFINITE, {"'3.conv.4.bias'", "element 1"}},
     {"NaN in BF16", TINY, O, nan_bf16, VR_E_NONFINITE, {"'3.conv.4.bias'", "element 1"}},
