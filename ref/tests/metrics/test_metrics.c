@@ -6,6 +6,18 @@
 
 #include "vaeref/metrics.h"
 
+/* Pictures of the running test, freed after it. */
+static vr_tensor made[8];
+static int made_count;
+
+static void free_pictures(void)
+{
+    for (int i = 0; i < made_count; i++)
+        vr_tensor_free(&made[i]);
+}
+
+TestSuite(metrics, .fini = free_pictures);
+
 static vr_tensor picture(int64_t c, int64_t h, int64_t w, float value)
 {
     vr_tensor t;
@@ -13,7 +25,8 @@ static vr_tensor picture(int64_t c, int64_t h, int64_t w, float value)
     cr_assert_eq(vr_tensor_new(&t, VR_F32, 4, dim, NULL), VR_OK);
     for (int64_t i = 0; i < c * h * w; i++)
         ((float *)t.data)[i] = value;
-    return t;
+    cr_assert(made_count < 8);
+    return made[made_count++] = t;
 }
 
 static vr_comparison compare(const vr_tensor *a, const vr_tensor *b, double hi, const vr_tile_grid *g)
@@ -86,10 +99,7 @@ static vr_comparison stepped(double dc, double corner)
         float noise = 0.1f * vr_random_normal(4, 1, (uint64_t)i);
         ((float *)a.data)[i] = noise + (x >= 64 ? (float)dc : 0.0f) + (x >= 64 && y >= 64 ? (float)corner : 0.0f);
     }
-    vr_comparison c = compare(&a, &b, 2.0, &quarters);
-    vr_tensor_free(&a);
-    vr_tensor_free(&b);
-    return c;
+    return compare(&a, &b, 2.0, &quarters);
 }
 
 Test(metrics, a_seam_raises_the_border_score_and_noise_does_not)
