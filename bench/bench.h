@@ -28,5 +28,6 @@ int vb_number(struct argp_state *state, const char *text, long most);
 /* Sub-commands; each returns the exit code (0, 1 failure, 2 usage). */
 int vb_ops(int argc, char **argv);
 int vb_decode(int argc, char **argv);
+int vb_tiling(int argc, char **argv);
 
 #endif

@@ -22,6 +22,7 @@ static const struct {
 } commands[] = {
     {"ops", "golden operations at real layer shapes against this machine's f64 multiply-add peak", vb_ops},
     {"decode", "whole golden decode against PyTorch float32, in one run", vb_decode},
+    {"tiling", "work of every tiling scheme, and exact tiling in less memory against the undivided decode", vb_tiling},
 };
 
 static int usage(FILE *f, int code)

@@ -12,6 +12,7 @@
 #include "vaeref/core.h"
 #include "vaeref/exec.h"
 #include "vaeref/io.h"
+#include "vaeref/metrics.h"
 #include "vaeref/model.h"
 #include "vaeref/program.h"
 #include "vaeref/tile.h"
@@ -117,6 +118,7 @@ typedef struct cli_model_args {
 #define CLI_KEY_TILE_MODE 0x106
 #define CLI_KEY_TILE 0x107
 #define CLI_KEY_OVERLAP 0x108
+#define CLI_KEY_SPILL 0x109
 #define CLI_KEY_COMMAND 0x200 /* first key a command may use for itself */
 
 /* Rows for a command's option table. */
@@ -164,8 +166,12 @@ typedef struct cli_tile_args {
     {"overlap", CLI_KEY_OVERLAP, "W[xH]", 0,                                               \
      "Overlap of neighbouring tiles in pixels (default: the scheme's)", 0}
 
+#define CLI_SPILL_OPTION                                                                   \
+    {"spill-dir", CLI_KEY_SPILL, "DIR", 0,                                                 \
+     "exact: values that do not fit the memory limit go to a nameless file in this folder (default: memory)", 0}
+
 void cli_tile_init(cli_tile_args *a);
-/* Takes one of the three keys. */
+/* Takes one of the four keys. */
 vr_status cli_tile_set(cli_tile_args *a, int key, const char *arg, vr_error *err);
 vr_status cli_tile_check(const cli_tile_args *a, vr_error *err); /* once all are set */
 int cli_tile_fail(const vr_error *err); /* of planning: CLI_USAGE for refused numbers */
@@ -234,7 +240,9 @@ typedef struct cli_decode_args {
     const char *output; /* NULL: nothing but the digest */
     cli_format format;
     cli_tile_args tile;
-    const char *taps, *stats;
+    const char *taps, *stats, *diff;
+    double diff_gain; /* 0: chosen */
+    bool compare; /* --compare-to-untiled, or --diff-png which needs it */
     bool allow_nonfinite, quiet;
 } cli_decode_args;
 
@@ -248,11 +256,25 @@ typedef struct cli_decode_result {
     vr_tile_plan plan;
     vr_tile_stats tile_stats;
     vr_tensor out;
+    bool compared;
+    vr_tensor untiled;   /* the undivided decode, when it was asked for */
+    vr_comparison comparison;
+    double untiled_seconds, diff_gain;
+    uint64_t untiled_peak_bytes;
     char sha256[65];     /* of the output's raw float bytes */
     json_t *files;       /* paths written */
 } cli_decode_result;
 
 int cli_decode_run(const cli_decode_args *a); /* decode_run.c */
+
+/* --compare-to-untiled and --diff-png (decode_compare.c): decodes undivided,
+ * without the memory limit, and fills compared, untiled, comparison. */
+vr_status cli_decode_compare(const vr_tensor *latents, const vr_exec_options *opt, cli_decode_result *r,
+                             vr_error *err);
+/* Writes a->diff, numbered for several pictures, and appends to r->files. */
+vr_status cli_decode_diff(const cli_decode_args *a, cli_decode_result *r, vr_error *err);
+void cli_comparison_text(const cli_decode_args *a, const cli_decode_result *r);
+json_t *cli_comparison_json(const cli_decode_result *r); /* null when none was made */
 vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_decode_result *r,
                           vr_error *err); /* stats.c */
 

@@ -10,7 +10,10 @@ enum {
     KEY_LIMIT,
     KEY_TAPS,
     KEY_STATS,
-    KEY_NONFINITE
+    KEY_NONFINITE,
+    KEY_COMPARE,
+    KEY_DIFF,
+    KEY_GAIN
 };
 
 static const struct argp_option options[] = {
@@ -36,7 +39,15 @@ static const struct argp_option options[] = {
     CLI_TILE_MODE_OPTION,
     CLI_TILE_OPTION,
     CLI_OVERLAP_OPTION,
-    {"memory-limit", KEY_LIMIT, "SIZE", 0, "Refuse to use more activation memory, e.g. 2GiB", 0},
+    {"memory-limit", KEY_LIMIT, "SIZE", 0,
+     "Refuse to use more activation memory, e.g. 2GiB; exact divides the work to fit", 0},
+    CLI_SPILL_OPTION,
+    {"compare-to-untiled", KEY_COMPARE, NULL, 0,
+     "Decode undivided as well, without the memory limit, and say how the two differ: errors, PSNR, SSIM, seam scores",
+     0},
+    {"diff-png", KEY_DIFF, "FILE.png", 0,
+     "Write that difference as a picture, amplified, tile borders in red; implies the option above", 0},
+    {"diff-gain", KEY_GAIN, "X", 0, "Amplify the difference X times (default: its largest is white)", 0},
     {"taps", KEY_TAPS, "DIR", 0, "Write every intermediate value as .npy, with index.json", 0},
     {"stats", KEY_STATS, "FILE.json", 0, "Write what was done and what each operation cost", 0},
     {"allow-nonfinite", KEY_NONFINITE, NULL, 0,
@@ -97,6 +108,7 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
     case CLI_KEY_TILE_MODE:
     case CLI_KEY_TILE:
     case CLI_KEY_OVERLAP:
+    case CLI_KEY_SPILL:
         return cli_tile_set(&a->tile, key, arg, err);
     case KEY_TAPS:
         a->taps = arg;
@@ -104,6 +116,20 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
     case KEY_STATS:
         a->stats = arg;
         return *arg ? VR_OK : vr_fail(err, VR_E_ARGUMENT, "--stats '': want a file name");
+    case KEY_DIFF: {
+        cli_format format;
+        a->diff = arg;
+        a->compare = true;
+        return cli_output_format(arg, CLI_PNG, &format, err);
+    }
+    case KEY_GAIN:
+        s = cli_real("--diff-gain", arg, &a->diff_gain, err);
+        if (!s && !(a->diff_gain > 0))
+            return vr_fail(err, VR_E_ARGUMENT, "--diff-gain '%s': want a number above 0", arg);
+        return s;
+    case KEY_COMPARE:
+        a->compare = true;
+        return VR_OK;
     case KEY_NONFINITE:
         a->allow_nonfinite = true;
         return VR_OK;
@@ -135,6 +161,16 @@ int cli_decode(int argc, char **argv)
     if (a.taps && a.tile.options.mode != VR_TILE_NONE)
         return cli_error(CLI_USAGE, "--taps with --tile-mode %s: a tiled decode has no whole values to "
                          "write; want one of the two", vr_tile_mode_name(a.tile.options.mode));
+    if (a.compare && a.tile.options.mode == VR_TILE_NONE)
+        return cli_error(CLI_USAGE, "%s has nothing to compare without tiling; want --tile-mode with it",
+                         a.diff ? "--diff-png" : "--compare-to-untiled");
+    if (a.compare && a.policy == VR_POLICY_TRUTH)
+        return cli_error(CLI_USAGE, "--compare-to-untiled with --policy truth: pictures are compared as float32; want "
+                         "golden or another policy");
+    if (a.diff_gain > 0 && !a.diff)
+        return cli_error(CLI_USAGE, "--diff-gain has no meaning without --diff-png FILE.png");
+    if (a.diff && a.output && !strcmp(a.output, a.diff))
+        return cli_error(CLI_USAGE, "--output and --diff-png name the same file: %s", a.output);
     if (a.output && a.stats && !strcmp(a.output, a.stats))
         return cli_error(CLI_USAGE, "--output and --stats name the same file: %s", a.output);
     return cli_decode_run(&a);

@@ -43,6 +43,8 @@ static vr_status check_outputs(const cli_decode_args *a, vr_error *err)
     vr_status s = a->output ? cli_output_check(a->output, err) : VR_OK;
     if (!s && a->stats)
         s = cli_output_check(a->stats, err);
+    if (!s && a->diff)
+        s = cli_output_check(a->diff, err);
     return s;
 }
 
@@ -200,9 +202,11 @@ static void remove_outputs(run *x)
 
 static vr_status write_outputs(run *x, vr_error *err)
 {
-    if (!x->a->output)
-        return VR_OK;
-    vr_status s = x->a->format == CLI_PNG ? write_pictures(x, err) : write_tensor(x, err);
+    vr_status s = VR_OK;
+    if (x->a->output)
+        s = x->a->format == CLI_PNG ? write_pictures(x, err) : write_tensor(x, err);
+    if (!s && x->a->diff)
+        s = cli_decode_diff(x->a, &x->r, err);
     if (s)
         remove_outputs(x);
     return s;
@@ -240,7 +244,9 @@ static void summary(const run *x)
     if (a->tile.options.mode != VR_TILE_NONE)
         printf("%s, %lld tile%s; ", vr_tile_mode_name(a->tile.options.mode), (long long)r->plan.tile_count,
                r->plan.tile_count == 1 ? "" : "s");
-    size_t n = json_array_size(r->files);
+    size_t n = a->output ? (size_t)r->out_shape.n : 0;
+    if (!n || a->format != CLI_PNG)
+        n = a->output != NULL;
     if (!n)
         printf("sha256 %s (no -o: nothing written)\n", r->sha256);
     else if (n == 1)
@@ -248,6 +254,8 @@ static void summary(const run *x)
     else
         printf("-> %s to %s\n", json_string_value(json_array_get(r->files, 0)),
                json_string_value(json_array_get(r->files, n - 1)));
+    if (r->compared)
+        cli_comparison_text(a, r);
 }
 
 /* The decode is done; write what is to be written and say so. */
@@ -306,6 +314,8 @@ static int decode(run *x, vr_error *err)
     vr_status s = vr_tile_decode(x->model->program, &x->latents, &x->r.plan, &opt, &x->r.out,
                                  &x->r.tile_stats, err);
     x->r.stats = x->r.tile_stats.exec;
+    if (!s && a->compare)
+        s = cli_decode_compare(&x->latents, &opt, &x->r, err);
     cli_progress_end(&x->progress);
     if (s == VR_E_CANCELLED || cli_interrupted())
         return CLI_INTERRUPTED;
@@ -330,6 +340,7 @@ int cli_decode_run(const cli_decode_args *a)
     cli_taps_free(&x.taps);
     json_decref(x.r.files);
     vr_tensor_free(&x.r.out);
+    vr_tensor_free(&x.r.untiled);
     vr_tensor_free(&x.latents);
     free(x.r.stats.op_seconds);
     free(x.r.op_cost);

@@ -76,6 +76,7 @@ vr_status cli_stats_write(const char *path, const cli_decode_args *a, const cli_
                         json_integer((json_int_t)st->weight_scratch_bytes));
     json_object_set_new(root, "pool", pool_json(&st->pool));
     json_object_set_new(root, "tiling", tiling_json(a, r));
+    json_object_set_new(root, "against_untiled", cli_comparison_json(r));
     json_object_set_new(root, "operations", operations_json(r));
     vr_status s = cli_json_write(path, root, err);
     json_decref(root);

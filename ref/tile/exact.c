@@ -118,11 +118,13 @@ static vr_status walk(ex_state *s, const vr_op_cost *cost, vr_error *err)
 {
     vr_status st = VR_OK;
     for (int32_t i = 1; st == VR_OK && i < s->p->op_count; i++) {
+        s->arith.threads = s->threads;
         if (s->p->op[i].kind == VR_OP_GROUP_NORM)
             st = take_moments(s, i, err);
         if (st == VR_OK && s->value[i].stored) {
             st = s->p->op[i].kind == VR_OP_ATTENTION ? produce_attention(s, i, err) : produce_parts(s, i, err);
             drop_weights(s);
+            s->arith.threads = s->threads;
             if (st == VR_OK)
                 watch(s, i);
         }
@@ -203,7 +205,7 @@ vr_status vr_exact_predict(const vr_program *p, vr_shape latent, const vr_tile_o
 {
     const vr_exec_options opt = {.memory_limit = memory_limit};
     ex_state s = {.p = p, .opt = &opt, .elem = elem, .tile_h = o->tile_h, .tile_w = o->tile_w};
-    s.arith.threads = 1;
+    s.arith.threads = s.threads = 1;
     vr_op_cost *cost = calloc((size_t)p->op_count, sizeof *cost);
     vr_status st = cost ? set_up(&s, latent, cost, err) : vr_fail(err, VR_E_NOMEM, "cannot allocate costs");
     if (st == VR_OK)
@@ -251,6 +253,7 @@ vr_status vr_exact_run(const vr_program *p, const vr_tensor *latent, const vr_ti
                   .spill_dir = plan->options.spill_dir, .nonfinite = {.op = -1}};
     s.arith = (vr_arith){.policy = opt->policy, .order = opt->order,
                          .threads = opt->threads ? opt->threads : omp_get_max_threads()};
+    s.threads = s.arith.threads;
     vr_tensor copy = {.data = NULL};
     *out = copy;
     vr_op_cost *cost = calloc((size_t)p->op_count, sizeof *cost);
@@ -283,6 +286,7 @@ vr_status vr_exact_run(const vr_program *p, const vr_tensor *latent, const vr_ti
         stats->spilled_bytes = s.store_written;
         stats->spill_peak_bytes = s.store_peak;
         stats->tiles_done = plan->tile_count;
+        s.arith.threads = s.threads;
         vr_fill_stats(&stats->exec, &s.arith, s.pool, start, &s.nonfinite);
     }
     if (s.value) {

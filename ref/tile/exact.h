@@ -32,6 +32,7 @@ typedef struct ex_state {
     vr_arith arith;
     vr_shape *shape;
     ex_value *value;
+    int32_t threads;     /* asked for; arith.threads follows the work at hand */
     int64_t elem;        /* bytes per element */
     int64_t tile_h, tile_w;  /* pixels; 0: no bound */
     int64_t out_h, out_w;

@@ -8,6 +8,16 @@
 
 #include "tile/exact.h"
 
+/* Arithmetic for work of so many elements: waking threads for little of it costs
+ * more than they bring (the result does not depend on their number, N4). */
+enum { WORTH_SHARING_CONV = 4096, WORTH_SHARING = 65536 };
+
+static vr_arith *arith_for(ex_state *s, int64_t bytes, int64_t worth)
+{
+    s->arith.threads = bytes / s->elem < worth ? 1 : s->threads;
+    return &s->arith;
+}
+
 static vr_shape part_shape(const ex_state *s, int32_t v, ex_region r)
 {
     vr_shape q = s->shape[v];
@@ -42,7 +52,7 @@ static void copy_rows(const ex_state *s, int32_t v, const ex_part *part, bool to
     const vr_shape whole = s->shape[v], q = part->shape;
     const int64_t bytes = q.w * s->elem;
     char *base = s->value[v].data, *mine = part->data;
-#pragma omp parallel for schedule(static) num_threads(s->arith.threads)
+#pragma omp parallel for schedule(static) num_threads(s->threads) if (part->bytes > WORTH_SHARING * 4)
     for (int64_t plane = 0; plane < q.n * q.c * q.t; plane++)
         for (int64_t y = 0; y < q.h; y++) {
             char *a = base + ((plane * whole.h + part->r.y0 + y) * whole.w + part->r.x0) * s->elem;
@@ -96,12 +106,13 @@ static vr_status eval_conv(ex_state *s, int32_t v, ex_region r, ex_part *out, vr
     if (st == VR_OK && !s->dry) {
         ex_value *e = &s->value[v];
         if (!e->packed) {
+            s->arith.threads = s->threads;
             st = vr_conv2d_pack(&s->arith, op, &s->p->weight[op->weight[0]],
                                 op->weight[1] < 0 ? NULL : &s->p->weight[op->weight[1]], &e->weights, err);
             e->packed = st == VR_OK;
         }
         if (st == VR_OK)
-            st = vr_conv2d_apply(&s->arith, &e->weights, above, before, view_of(&x), view_of(out), err);
+            st = vr_conv2d_apply(arith_for(s, (int64_t)out->bytes, WORTH_SHARING_CONV), &e->weights, above, before, view_of(&x), view_of(out), err);
         if (st != VR_OK)
             ex_release(s, out);
     }
@@ -123,9 +134,9 @@ static vr_status eval_rearranged(ex_state *s, int32_t v, ex_region r, ex_part *o
     st = new_part(s, v, r, out, err);
     if (st == VR_OK && !s->dry) {
         if (up)
-            vr_upsample_part(&s->arith, op, view_of(&x), q.y0, q.x0, view_of(out), r.y0, r.x0);
+            vr_upsample_part(arith_for(s, (int64_t)out->bytes, WORTH_SHARING), op, view_of(&x), q.y0, q.x0, view_of(out), r.y0, r.x0);
         else
-            vr_unpack_part(&s->arith, op, view_of(&x), q.y0, q.x0, view_of(out), r.y0, r.x0);
+            vr_unpack_part(arith_for(s, (int64_t)out->bytes, WORTH_SHARING), op, view_of(&x), q.y0, q.x0, view_of(out), r.y0, r.x0);
     }
     ex_release(s, &x);
     return st;
@@ -147,13 +158,14 @@ static vr_status eval_in_place(ex_state *s, int32_t v, ex_region r, ex_part *out
         return st;
     }
     vr_view x = view_of(out);
+    vr_arith *a = arith_for(s, (int64_t)out->bytes, WORTH_SHARING);
     if (op->kind == VR_OP_ADD)
-        vr_op_add(&s->arith, x, view_of(&other), x);
+        vr_op_add(a, x, view_of(&other), x);
     else if (op->kind == VR_OP_GROUP_NORM)
-        st = vr_group_norm_apply(&s->arith, op, &s->p->weight[op->weight[0]],
+        st = vr_group_norm_apply(a, op, &s->p->weight[op->weight[0]],
                                  &s->p->weight[op->weight[1]], s->value[v].moments, x, x, err);
     else
-        vr_op_unary(&s->arith, op, x, x);
+        vr_op_unary(a, op, x, x);
     ex_release(s, &other);
     if (st != VR_OK)
         ex_release(s, out);

@@ -27,6 +27,19 @@ u "overlap without a scheme" "--overlap has no meaning" -- "${D[@]}" --overlap 1
 u "odd size" "width 100" 96 104 -- plan "${M[@]}" --size 100x96 --tile-mode comfy
 u "taps of tiles" "--taps" "--tile-mode comfy" -- "${D[@]}" --tile-mode comfy --taps t
 
+u "comparison without tiles" "--compare-to-untiled has nothing to compare" -- "${D[@]}" --compare-to-untiled
+u "difference without tiles" "--diff-png has nothing to compare" -- "${D[@]}" --diff-png d.png
+u "difference as text" "d.txt" ".png" -- "${D[@]}" --tile-mode comfy --diff-png d.txt
+u "difference over the output" "same file" -- "${D[@]}" --tile-mode comfy -o d.png --diff-png d.png
+u "gain alone" "--diff-gain has no meaning" -- "${D[@]}" --tile-mode comfy --diff-gain 8
+u "gain 0" "--diff-gain '0'" "above 0" -- "${D[@]}" --tile-mode comfy --diff-png d.png --diff-gain 0
+u "comparison of truth" "--policy truth" -- "${D[@]}" --tile-mode comfy --compare-to-untiled --policy truth
+u "spill of a blend" "--spill-dir has no meaning with --tile-mode comfy" exact -- "${D[@]}" --tile-mode comfy --spill-dir .
+refuses 1 "difference into nowhere" "nowhere" -- "${D[@]}" --tile-mode comfy --diff-png nowhere/d.png -o x.npy
+refuses 1 "spill into nowhere" "nowhere" -- "${D[@]}" --tile-mode exact --memory-limit 64KiB --spill-dir nowhere -o x.npy
+refuses 1 "exact below the smallest" "needs at least" -- "${D[@]}" --tile-mode exact --memory-limit 100 -o x.npy
+refuses 1 "no limit at all for comfy" "--memory-limit" -- "${D[@]}" --tile-mode comfy --tile 64 --memory-limit 1 -o x.npy
+
 # ---- numbers the schemes get wrong: both named, remedy given, nothing made ------------
 for cmd in P D; do
     declare -n C=$cmd
@@ -89,7 +102,26 @@ for mode in diffusers diffusers-stride diffusers-tiny comfy comfy-3pass sdcpp; d
     check "$mode: same bytes within its peak" cmp t.npy t2.npy
     refuses 1 "$mode below its peak" "--memory-limit" "smaller tiles" -- "${D[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 --memory-limit $((peak - 1)) -o x.npy
 done
+runs "exact in little memory" "${D[@]}" --tile-mode exact --tile 32 --memory-limit 96KiB --spill-dir . -o t.npy --stats t.json
+check "exact: the undivided bits" cmp t.npy none.npy
+check "exact: within the limit" test "$(json_value t.json peak_bytes)" -le 98304
+check "exact: spilled" test "$(json_value t.json spilled_bytes)" -gt 0
+check "exact: the spilled file has gone" same "$(find . -name '*spill*')" ""
+runs "exact compared" "${D[@]}" --tile-mode exact --tile 32 --memory-limit 96KiB --compare-to-untiled
+check "exact: says identical" has "$box/stdout" "identical, bit for bit"
+runs "comfy compared" "${D[@]}" --tile-mode comfy --tile 64 --compare-to-untiled --diff-png d.png --stats t.json
+check "says how far" grep -qE "max [0-9.e-]+ at \[0, [0-2], [0-9]+, [0-9]+\], rms .* PSNR .* SSIM" "$box/stdout"
+check "the difference is a picture" grep -q PNG d.png
+check "the difference in the list of files" grep -q '"d.png"' t.json
+check "in the statistics" same "$(json_value t.json identical)" false
+for key in max_abs rms psnr ssim tone_step border_score untiled_peak_bytes; do
+    check "comparison has $key" grep -q "\"$key\": [0-9]" t.json
+done
+runs "two differences" decode "${M[@]}" --latents seed:1,12x16,n=2 --threads 1 --tile-mode comfy --tile 64 --diff-png d.png --diff-gain 8
+check "numbered" test -s d_00000.png -a -s d_00001.png
+check "the gain asked for" has "$box/stdout" "times 8 -> d.png"
+rm d.png d_0000?.png
 runs "a picture" "${D[@]}" --tile-mode comfy --tile 64 -o t.png
 runs "stats of no tiling" "${D[@]}" --stats t.json
 check "tiling is null" same "$(json_value t.json tiling)" null
-finish 270
+finish 300
