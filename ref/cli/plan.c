@@ -14,7 +14,7 @@ typedef struct plan_args {
     bool json;
 } plan_args;
 
-enum { KEY_SIZE = CLI_KEY_COMMAND, KEY_JSON };
+enum { KEY_SIZE = CLI_KEY_COMMAND, KEY_LIMIT, KEY_JSON };
 
 static const struct argp_option options[] = {
     CLI_MODEL_OPTION,
@@ -22,6 +22,7 @@ static const struct argp_option options[] = {
     CLI_TILE_MODE_OPTION,
     CLI_TILE_OPTION,
     CLI_OVERLAP_OPTION,
+    {"memory-limit", KEY_LIMIT, "SIZE", 0, "Activation memory that exact and auto plan for, e.g. 256MiB", 0},
     {"json", KEY_JSON, NULL, 0, "The same as JSON on stdout, with every tile", 0},
     CLI_CONFIG_OPTION,
     CLI_ARCH_OPTION,
@@ -46,6 +47,8 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
     switch (key) {
     case KEY_SIZE:
         return cli_pair("--size", arg, &a->width, &a->height, err);
+    case KEY_LIMIT:
+        return cli_bytes("--memory-limit", arg, &a->tile.options.memory_limit, err);
     case KEY_JSON:
         a->json = true;
         return VR_OK;
@@ -155,6 +158,10 @@ int cli_plan(int argc, char **argv)
     if (!a.model.model)
         return cli_error(CLI_USAGE, "plan needs --model FILE or synth:ARCH (vaeref plan --help)");
     vr_error err = {VR_OK, ""};
+    const vr_tile_mode mode = a.tile.options.mode;
+    if (a.tile.options.memory_limit && mode != VR_TILE_EXACT && mode != VR_TILE_AUTO)
+        return cli_error(CLI_USAGE, "--memory-limit has no meaning with --tile-mode %s, whose tiles do not follow it; "
+                         "want exact or auto", vr_tile_mode_name(mode));
     if (cli_tile_check(&a.tile, &err))
         return cli_error(CLI_USAGE, "%s", err.text);
     vr_model *m = NULL;

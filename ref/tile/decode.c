@@ -159,7 +159,8 @@ vr_status vr_tile_decode(const vr_program *p, const vr_tensor *latent, const vr_
     vr_status s;
     if (plan->tile_count < 1)
         return vr_fail(err, VR_E_ARGUMENT, "the tile plan is empty; want one that vr_tile_plan_make filled");
-    switch (plan->options.mode) {
+    const bool whole = plan->tile_count == 1 && plan->options.mode != VR_TILE_EXACT;
+    switch (whole ? VR_TILE_NONE : plan->options.mode) {
     case VR_TILE_TWO_PASS:
     case VR_TILE_TWO_PASS_FAST:
     case VR_TILE_TWO_PASS_FIXED:
@@ -169,7 +170,7 @@ vr_status vr_tile_decode(const vr_program *p, const vr_tensor *latent, const vr_
         s = vr_exact_run(p, latent, plan, r.opt, out, &r.stats, err);
         break;
     default:
-        if (plan->tile_count > 1) {
+        if (!whole) {
             s = blend_tiles(&r, latent, out, err);
             break;
         }

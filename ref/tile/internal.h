@@ -21,6 +21,15 @@ vr_status vr_plan_auto(const vr_program *p, vr_tile_plan *plan, vr_error *err);
 vr_status vr_two_pass_pad(const vr_program *p, vr_tile_mode mode, int64_t *pad_h, int64_t *pad_w,
                           vr_error *err);
 
+/* Bytes a two-pass decode holds beside the pool: the picture and the latents of
+ * the tiles that run together. */
+int64_t vr_two_pass_held(const vr_program *p, const vr_tile_plan *plan, int64_t elem);
+/* Peak of all that such a decode holds under f32 (clause T9.5). */
+vr_status vr_two_pass_peak(const vr_program *p, const vr_tile_plan *plan, int64_t *peak, vr_error *err);
+/* The small latent that two-pass-fast takes its statistics from (clause T9.3). */
+vr_shape vr_two_pass_small(const vr_tile_plan *plan);
+vr_status vr_two_pass_small_copy(const vr_tensor *latent, vr_shape small, vr_tensor *out, vr_error *err);
+
 /* Counts, distinct shapes, multiply-adds and predicted peak (clause T1.6, T1.7). */
 vr_status vr_plan_work(const vr_program *p, vr_tile_plan *plan, vr_error *err);
 

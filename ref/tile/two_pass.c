@@ -11,7 +11,6 @@
  *                   between tiles (Chan et al.); the plan's pad is the true halo
  *
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,59 +251,13 @@ static vr_status run_tiles(tp_state *s, const vr_tensor *latent, const vr_tile_g
 
 /* ---- fast statistics ---------------------------------------------------- */
 
-static void channel_range(const float *x, int64_t n, double *mean, double *std, double *lo, double *hi)
-{
-    double sum = 0.0, sq = 0.0;
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)x[i];
-    *mean = sum / (double)n;
-    for (int64_t i = 0; i < n; i++) {
-        double v = (double)x[i];
-        sq += (v - *mean) * (v - *mean);
-        *lo = v < *lo ? v : *lo;
-        *hi = v > *hi ? v : *hi;
-    }
-    *std = n > 1 ? sqrt(sq / (double)(n - 1)) : 0.0;
-}
-
-/* Nearest-exact to a longer side of `side` cells, each channel brought back to
- * the whole's mean and deviation, clamped to the whole's range. */
-static vr_status small_copy(const vr_tensor *z, int64_t side, vr_tensor *out, vr_error *err)
-{
-    const int64_t planes = z->dim[0] * z->dim[1], H = z->dim[2], W = z->dim[3], longer = H > W ? H : W;
-    int64_t dim[4] = {z->dim[0], z->dim[1], H * side / longer, W * side / longer};
-    dim[2] = dim[2] < 1 ? 1 : dim[2];
-    dim[3] = dim[3] < 1 ? 1 : dim[3];
-    vr_status st = vr_tensor_new(out, VR_F32, 4, dim, err);
-    if (st != VR_OK)
-        return st;
-    const int64_t n = dim[2] * dim[3];
-    double lo = INFINITY, hi = -INFINITY, mean, std, a = 0, b = 0;
-    channel_range(z->data, planes * H * W, &mean, &std, &lo, &hi);
-    for (int64_t p = 0; p < planes; p++) {
-        const float *src = (const float *)z->data + p * H * W;
-        float *dst = (float *)out->data + p * n;
-        double m0, s0, m1, s1;
-        for (int64_t y = 0; y < dim[2]; y++)
-            for (int64_t x = 0; x < dim[3]; x++)
-                dst[y * dim[3] + x] = src[(2 * y + 1) * H / (2 * dim[2]) * W + (2 * x + 1) * W / (2 * dim[3])];
-        channel_range(src, H * W, &m0, &s0, &a, &b);
-        channel_range(dst, n, &m1, &s1, &a, &b);
-        for (int64_t i = 0; i < n; i++) {
-            double v = s1 > 0.0 ? ((double)dst[i] - m1) / s1 * s0 + m0 : (double)dst[i];
-            dst[i] = (float)(v < lo ? lo : v > hi ? hi : v);
-        }
-    }
-    return VR_OK;
-}
-
-static vr_status record_small(tp_state *s, const vr_tensor *latent, int64_t side, vr_error *err)
+static vr_status record_small(tp_state *s, const vr_tensor *latent, vr_shape shape, vr_error *err)
 {
     vr_tensor small = {.data = NULL};
     s->recorded = calloc((size_t)s->p->op_count, sizeof *s->recorded);
     if (!s->recorded)
         return vr_fail(err, VR_E_NOMEM, "cannot allocate recorded moments");
-    vr_status st = small_copy(latent, side, &small, err);
+    vr_status st = vr_two_pass_small_copy(latent, shape, &small, err);
     if (st != VR_OK)
         return st;
     vr_axis_tile h = {0, small.dim[2], 0, small.dim[2] * s->scale}, w = {0, small.dim[3], 0, small.dim[3] * s->scale};
@@ -314,6 +267,17 @@ static vr_status record_small(tp_state *s, const vr_tensor *latent, int64_t side
     s->record = false;
     vr_tensor_free(&small);
     return st;
+}
+
+/* The pool gets what the picture and the tiles' latents leave of the limit. */
+static vr_status create_pool(tp_state *s, const vr_tile_plan *plan, vr_error *err)
+{
+    const uint64_t limit = s->opt->memory_limit, held = (uint64_t)vr_two_pass_held(s->p, plan, s->elem);
+    if (limit && limit <= held)
+        return vr_fail(err, VR_E_BUDGET, "memory limit %llu bytes: the picture and the tiles' latents take %llu; this "
+                       "plan needs %lld", (unsigned long long)limit, (unsigned long long)held,
+                       (long long)plan->peak_bytes);
+    return vr_pool_create(limit ? limit - held : 0, &s->pool, err);
 }
 
 /* ---- entry -------------------------------------------------------------- */
@@ -328,7 +292,7 @@ static vr_status run_plan(tp_state *s, const vr_tensor *latent, const vr_tile_pl
     if (s->elem == 8)
         return vr_fail(err, VR_E_UNSUPPORTED, "two-pass-fast has no truth form: its statistics come from a resampled f32 latent");
     s->total += s->p->op_count - 1;
-    vr_status st = record_small(s, latent, plan->options.tile_h / s->scale, err);
+    vr_status st = record_small(s, latent, vr_two_pass_small(plan), err);
     if (st == VR_OK && s->nonfinite.op >= 0) { /* as published: the slow way instead */
         s->nonfinite.op = -1;
         for (int32_t i = 0; i < s->p->op_count; i++)
@@ -366,7 +330,7 @@ vr_status vr_two_pass_run(const vr_program *p, const vr_tensor *latent, const vr
         st = vr_fail(err, VR_E_UNSUPPORTED, "two-pass tiling takes pictures with one scale for rows and columns");
     if (st == VR_OK) {
         vr_program_live_ranges(p, s.last);
-        st = vr_pool_create(opt->memory_limit, &s.pool, err);
+        st = create_pool(&s, plan, err);
     }
     if (st == VR_OK)
         st = vr_tensor_new(&z, dtype, 4, flat, err);
@@ -387,6 +351,7 @@ vr_status vr_two_pass_run(const vr_program *p, const vr_tensor *latent, const vr
     if (stats) {
         stats->tiles_done = plan->tile_count;
         vr_fill_stats(&stats->exec, &s.arith, s.pool, start, &s.nonfinite);
+        stats->exec.pool.peak_bytes += (uint64_t)vr_two_pass_held(p, plan, s.elem);
     }
     for (int32_t i = 0; s.recorded && i < p->op_count; i++)
         free(s.recorded[i]);

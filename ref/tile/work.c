@@ -157,7 +157,15 @@ static vr_status sum_up(const vr_program *p, vr_tile_plan *plan, const shape_lis
         return vr_exact_predict(p, plan->latent, &plan->options, plan->options.memory_limit, 4,
                                 &plan->peak_bytes, err);
     }
-    if (plan->tile_count > 1 && vr_tile_mode_blends(plan->options.mode)) {
+    if (plan->options.mode == VR_TILE_TWO_PASS_FAST && plan->tile_count > 1) { /* and the decode of the small copy */
+        vr_program_cost small;
+        s = vr_program_cost_of(p, vr_two_pass_small(plan), 4, &small, NULL, err);
+        plan->macs += s == VR_OK ? small.macs : 0;
+        plan->work_ratio = whole.macs ? (double)plan->macs / (double)whole.macs : plan->work_ratio;
+    }
+    if (s == VR_OK && plan->tile_count > 1 && plan->options.mode >= VR_TILE_TWO_PASS && plan->options.mode <= VR_TILE_TWO_PASS_FIXED)
+        return vr_two_pass_peak(p, plan, &plan->peak_bytes, err);
+    if (s == VR_OK && plan->tile_count > 1 && vr_tile_mode_blends(plan->options.mode)) {
         s = held_bytes(p, plan, &held, err);
         plan->peak_bytes = peak + held;
     }

@@ -34,6 +34,8 @@ u "difference over the output" "same file" -- "${D[@]}" --tile-mode comfy -o d.p
 u "gain alone" "--diff-gain has no meaning" -- "${D[@]}" --tile-mode comfy --diff-gain 8
 u "gain 0" "--diff-gain '0'" "above 0" -- "${D[@]}" --tile-mode comfy --diff-png d.png --diff-gain 0
 u "comparison of truth" "--policy truth" -- "${D[@]}" --tile-mode comfy --compare-to-untiled --policy truth
+u "plan: limit of a blend" "--memory-limit has no meaning with --tile-mode comfy" "exact or auto" -- "${P[@]}" --tile-mode comfy --memory-limit 1MiB
+refuses 1 "plan: limit too small" "needs at least" -- "${P[@]}" --tile-mode exact --memory-limit 100
 u "spill of a blend" "--spill-dir has no meaning with --tile-mode comfy" exact -- "${D[@]}" --tile-mode comfy --spill-dir .
 refuses 1 "difference into nowhere" "nowhere" -- "${D[@]}" --tile-mode comfy --diff-png nowhere/d.png -o x.npy
 refuses 1 "spill into nowhere" "nowhere" -- "${D[@]}" --tile-mode exact --memory-limit 64KiB --spill-dir nowhere -o x.npy
@@ -102,6 +104,18 @@ for mode in diffusers diffusers-stride diffusers-tiny comfy comfy-3pass sdcpp; d
     check "$mode: same bytes within its peak" cmp t.npy t2.npy
     refuses 1 "$mode below its peak" "--memory-limit" "smaller tiles" -- "${D[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 --memory-limit $((peak - 1)) -o x.npy
 done
+K=(--model synth:sd15,div=16 --tile-mode)
+for mode in two-pass two-pass-fast two-pass-fixed; do
+    T=(--tile 64)
+    runs "$mode plan" plan "${K[@]}" $mode "${T[@]}" --size 448x400 --json
+    peak=$(json_value "$box/stdout" peak_bytes) tiles=$(json_value "$box/stdout" tiles)
+    check "$mode: several tiles" test "$tiles" -gt 1
+    runs "$mode" decode "${K[@]}" $mode "${T[@]}" --latents seed:1,50x56 --memory-limit "$peak" -o t.npy --stats t.json
+    check "$mode: peak as planned" same "$(json_value t.json peak_bytes)" "$peak"
+    refuses 1 "$mode below its peak" "--memory-limit" "smaller tiles" -- decode "${K[@]}" $mode "${T[@]}" --latents seed:1,50x56 --memory-limit $((peak - 1)) -o x.npy
+done
+runs "exact planned for a limit" "${P[@]}" --tile-mode exact --memory-limit 96KiB --json
+check "planned within it" test "$(json_value "$box/stdout" peak_bytes)" -le 98304
 runs "exact in little memory" "${D[@]}" --tile-mode exact --tile 32 --memory-limit 96KiB --spill-dir . -o t.npy --stats t.json
 check "exact: the undivided bits" cmp t.npy none.npy
 check "exact: within the limit" test "$(json_value t.json peak_bytes)" -le 98304
@@ -124,4 +138,4 @@ rm d.png d_0000?.png
 runs "a picture" "${D[@]}" --tile-mode comfy --tile 64 -o t.png
 runs "stats of no tiling" "${D[@]}" --stats t.json
 check "tiling is null" same "$(json_value t.json tiling)" null
-finish 300
+finish 322
