@@ -91,6 +91,22 @@ VR_API vr_status vr_exec_run(const vr_program *p, const vr_tensor *latent,
                              const vr_exec_options *opt, vr_tensor *out, vr_exec_stats *stats,
                              vr_error *err);
 
+/* One value given to a range: F64, F32, F16 or BF16, as many elements as the
+ * value has, NC[T]HW, dense. */
+typedef struct vr_exec_feed {
+    int32_t value;
+    const vr_tensor *tensor;
+} vr_exec_feed;
+
+/* Runs operations first..last (inclusive, first >= 1) of the program for a latent
+ * of that shape, from fed values, and hands out the values wanted (made in the
+ * range, or fed) in out[wants], owned by the caller: F32, F64 under truth. Of
+ * opt, policy, order and threads count. One operation: first = last, its inputs
+ * fed. VR_E_ARGUMENT when something read is neither fed nor made. */
+VR_API vr_status vr_exec_range(const vr_program *p, vr_shape latent, int32_t first, int32_t last,
+                               const vr_exec_feed *feed, int32_t feeds, const int32_t *want, int32_t wants,
+                               const vr_exec_options *opt, vr_tensor *out, vr_error *err);
+
 /* Maps decoder output to 8-bit RGB (clause F4): range -> [0,1], clamp, times
  * 255, round half to even; +inf 255, -inf 0. Returns the number of NaN values
  * (written as 0; the caller decides whether that is an error). dst: [h][w][c],
