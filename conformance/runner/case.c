@@ -29,7 +29,7 @@ void vc_say(vc_result *res, vc_status s, const char *fmt, ...)
 void vc_from_outcome(const vc_run *r, vc_outcome o, const char *verb, vc_result *res)
 {
     char earlier[400];
-    snprintf(earlier, sizeof earlier, "%s", res->status == VC_FAIL ? res->reason : "");
+    snprintf(earlier, sizeof earlier, "%.399s", res->status == VC_FAIL ? res->reason : "");
     switch (o) {
     case VC_ANSWER:
         return;

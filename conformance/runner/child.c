@@ -75,6 +75,7 @@ static void in_the_child(const vc_child *c, int fd, int log)
     snprintf(number, sizeof number, "%d", fd);
     setenv("VAEPROOF_FD", number, 1);
     setenv("VAEPROOF_DIR", c->dir, 1);
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* it waits most of the time */
     execlp(c->spec->program, c->spec->program, c->spec->argument, (char *)NULL);
     fprintf(stderr, "cannot run %s: %s\n", c->spec->program, strerror(errno));
     _exit(127);

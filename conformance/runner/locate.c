@@ -117,7 +117,7 @@ void vc_locate(vc_run *r, const vc_problem *p, vc_result *res)
         z = feed[0];
     if (s == VR_OK)
         s = vr_exec_run(p->program, &z, &opt, &out, NULL, &err);
-    if (s == VR_OK && vc_prepare(r, &plain, 0, NULL, &err) == VC_ANSWER) {
+    if (s == VR_OK && vc_prepare(r, &plain, 1, NULL, &err) == VC_ANSWER) {
         res->culprit = -2;
         for (int32_t i = p->first; i <= p->last && now() - start < 20 && r->child.pid; i++) {
             double ratio = 0;

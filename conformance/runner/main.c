@@ -1,5 +1,4 @@
 /* vaecheck: is this backend right? SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>

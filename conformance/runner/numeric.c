@@ -13,16 +13,19 @@
 #include "runner/own_model.h"
 #include "runner/run.h"
 
-enum { MOST_RUNS = 8 };
+enum { MOST_RUNS = 8, ENOUGH_ELEMENTS = 512 };
 
 static int64_t runs_for(const vc_problem *p)
 {
     int64_t n = 1;
     if (vc_own_latents(p->c))
         return 1; /* the latents that were given, and no others */
+    if (p->tiled)
+        return 1; /* large, and what a second run would show is asked of undivided decodes */
     vr_shape_count(p->shape[p->last], &n, NULL);
     int64_t runs = p->method == VC_BY_RATIO ? (VJ_POOL_ELEMENTS + n - 1) / n : 2;
-    return runs < 2 ? 2 : runs > MOST_RUNS ? MOST_RUNS : runs;
+    const int64_t most = n * MOST_RUNS < ENOUGH_ELEMENTS ? (ENOUGH_ELEMENTS + n - 1) / n : MOST_RUNS;
+    return runs < 2 ? 2 : runs > most ? most : runs;
 }
 
 /* ---- pooling: [n][c][t][h][w] results one after another along n --------------------- */
@@ -118,7 +121,7 @@ static vr_status judge(const vc_problem *p, const pool *all, vc_result *res, vr_
         vj_fingerprint f;
         if (vj_fingerprint_make(&all->got, &all->want.truth, NULL, res->judge.wrong_above,
                                 p->tiled ? &p->plan.grid[0] : NULL, &f, err) == VR_OK)
-            snprintf(res->fingerprint, sizeof res->fingerprint, "%s", f.text);
+            snprintf(res->fingerprint, sizeof res->fingerprint, "%.399s", f.text);
     }
     return VR_OK;
 }
@@ -181,7 +184,7 @@ static void judge_one_tile(vc_run *r, vc_problem *p, const vr_tensor *feed, cons
     vr_tensor whole = {.data = NULL};
     int64_t n = 0;
     p->tiled = false;
-    vc_outcome o = vc_prepare(r, p, 0, NULL, err);
+    vc_outcome o = vc_prepare(r, p, 1, NULL, err);
     if (o == VC_ANSWER)
         o = vc_perform(r, p, p->first, p->last, p->feed_value, feed, p->feeds, p->c->storage, 0, &whole, res, err);
     p->tiled = true;
@@ -285,7 +288,7 @@ void vc_numeric_case(vc_run *r, const vc_case *c, vc_result *res)
         return;
     }
     if (claimed(r, &p, res)) {
-        const vc_outcome o = vc_prepare(r, &p, 0, NULL, &err);
+        const vc_outcome o = vc_prepare(r, &p, vc_own_latents(c) ? 0 : 1, NULL, &err); /* small: one thread */
         if (o != VC_ANSWER)
             vc_from_outcome(r, o, "prepare", res);
         else

@@ -340,45 +340,59 @@ static vr_policy contract_policy(vr_dtype storage)
                                                                                                        : VR_POLICY_F32;
 }
 
-static vr_status to_f64(vr_tensor *t, vr_error *err)
+/* A range from feeds, or (latent given) the tiled whole. */
+typedef struct evaluation {
+    const vc_problem *p;
+    int32_t first, last;
+    const vr_exec_feed *feed;
+    int32_t feeds;
+    const vr_tensor *latent;
+} evaluation;
+
+static vr_status evaluate(const evaluation *e, vr_policy policy, int order, int threads, vr_tensor *out, vr_error *err)
 {
-    return vc_round_to_storage(t, VR_F64, err);
+    const vr_exec_options opt = {.policy = policy, .order = (vr_order)order, .threads = threads};
+    if (e->latent)
+        return vr_tile_decode(e->p->program, e->latent, &e->p->plan, &opt, out, NULL, err);
+    return vr_exec_range(e->p->program, e->p->latent, e->first, e->last, e->feed, e->feeds, &e->last, 1, &opt, out, err);
+}
+
+/* Truth and every order. The cases are small: one thread for each evaluation, several
+ * evaluations at once. The results do not depend on it (N4). */
+static vr_status evaluate_all(const evaluation *e, vr_policy truth, vc_expected *out, vr_error *err)
+{
+    const vr_policy policy = contract_policy(e->p->c->storage);
+    vr_status s[VR_ORDER_COUNT + 1];
+    vr_error why[VR_ORDER_COUNT + 1];
+    *out = (vc_expected){.ideals = 0};
+#pragma omp parallel for schedule(dynamic)
+    for (int k = 0; k <= VR_ORDER_COUNT; k++) {
+        why[k].status = VR_OK;
+        s[k] = k == 0 ? evaluate(e, truth, 0, 1, &out->truth, &why[k])
+                      : evaluate(e, policy, k - 1, 1, &out->ideal[k - 1], &why[k]);
+    }
+    for (int k = 0; k <= VR_ORDER_COUNT; k++)
+        if (s[k] != VR_OK) {
+            *err = why[k];
+            vc_expected_free(out);
+            return s[k];
+        }
+    out->ideals = VR_ORDER_COUNT;
+    return vc_round_to_storage(&out->truth, VR_F64, err);
 }
 
 vr_status vc_range_expect(const vc_problem *p, int32_t first, int32_t last, const vr_exec_feed *feed, int32_t feeds,
                           vc_expected *out, vr_error *err)
 {
-    vr_exec_options opt = {.policy = VR_POLICY_TRUTH};
-    *out = (vc_expected){.ideals = 0};
-    vr_status s = vr_exec_range(p->program, p->latent, first, last, feed, feeds, &last, 1, &opt, &out->truth, err);
-    opt.policy = contract_policy(p->c->storage);
-    for (int o = 0; s == VR_OK && o < VR_ORDER_COUNT; o++) {
-        opt.order = (vr_order)o;
-        s = vr_exec_range(p->program, p->latent, first, last, feed, feeds, &last, 1, &opt, &out->ideal[o], err);
-        out->ideals += s == VR_OK;
-    }
-    if (s != VR_OK)
-        vc_expected_free(out);
-    return s;
+    const evaluation e = {p, first, last, feed, feeds, NULL};
+    return evaluate_all(&e, VR_POLICY_TRUTH, out, err);
 }
 
 static vr_status tiled_expect(const vc_problem *p, const vr_tensor *latent, vc_expected *out, vr_error *err)
 {
     /* The fast statistics of two-pass-fast come from an f32 copy: golden stands in for truth. */
-    vr_exec_options opt = {.policy = p->plan.options.mode == VR_TILE_TWO_PASS_FAST ? VR_POLICY_GOLDEN : VR_POLICY_TRUTH};
-    *out = (vc_expected){.ideals = 0};
-    vr_status s = vr_tile_decode(p->program, latent, &p->plan, &opt, &out->truth, NULL, err);
-    if (s == VR_OK)
-        s = to_f64(&out->truth, err);
-    opt.policy = contract_policy(p->c->storage);
-    for (int o = 0; s == VR_OK && o < VR_ORDER_COUNT; o++) {
-        opt.order = (vr_order)o;
-        s = vr_tile_decode(p->program, latent, &p->plan, &opt, &out->ideal[o], NULL, err);
-        out->ideals += s == VR_OK;
-    }
-    if (s != VR_OK)
-        vc_expected_free(out);
-    return s;
+    const evaluation e = {p, p->first, p->last, NULL, 0, latent};
+    return evaluate_all(&e, p->plan.options.mode == VR_TILE_TWO_PASS_FAST ? VR_POLICY_GOLDEN : VR_POLICY_TRUTH, out, err);
 }
 
 /* A view of the same memory without the frame axis. */

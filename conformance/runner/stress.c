@@ -72,7 +72,7 @@ static void repeat(vc_run *r, const vc_problem *p, int times, vc_result *res)
 {
     vr_error err = {VR_OK, ""};
     vr_tensor want, got;
-    vc_from_outcome(r, vc_prepare(r, p, 0, NULL, &err), "prepare", res);
+    vc_from_outcome(r, vc_prepare(r, p, 1, NULL, &err), "prepare", res);
     if (res->status != VC_PASS || !once(r, p, 0, &want, res))
         return;
     r->d1_tried = true;
@@ -159,7 +159,7 @@ static void interleave(vc_run *r, const vc_problem *a, const vc_problem *b, vc_r
     vr_tensor want[2] = {{.data = NULL}, {.data = NULL}}, got;
     for (int k = 0; k < 8 && res->status == VC_PASS; k++) {
         const vc_problem *p = k % 2 ? b : a;
-        vc_from_outcome(r, vc_prepare(r, p, 0, NULL, &err), "prepare", res);
+        vc_from_outcome(r, vc_prepare(r, p, 1, NULL, &err), "prepare", res);
         if (res->status != VC_PASS || !once(r, p, 1, &got, res))
             break;
         if (k < 2) {
@@ -187,7 +187,7 @@ static void memory_limit(vc_run *r, const vc_problem *p, vc_result *res)
     vr_program_cost_of(p->program, p->latent, 4, &cost, NULL, &err);
     for (int k = 0; k < 2 && res->status == VC_PASS; k++) {
         const int64_t limit = k ? cost.peak_bytes * 2 : cost.peak_bytes / 64;
-        vc_outcome o = vc_prepare(r, p, 0, json_pack("{s:I}", "memory_limit", (json_int_t)limit), &err);
+        vc_outcome o = vc_prepare(r, p, 1, json_pack("{s:I}", "memory_limit", (json_int_t)limit), &err);
         if (o == VC_ANSWER) {
             once(r, p, 0, &got, &quiet);
             o = quiet.status == VC_PASS ? VC_ANSWER : r->child.pid ? VC_REFUSED : VC_CRASH;

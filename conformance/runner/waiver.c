@@ -1,5 +1,4 @@
 /* Waivers. SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "runner/waiver.h"
 
 #include <errno.h>
