@@ -153,6 +153,12 @@ Test(judge_numeric, caps_fail_one_element_that_the_noise_would_hide)
     cr_assert_eq(vj_numeric(&got, &d.truth, d.ideal, SUM_IDEALS, &rules, &cap, &r, NULL), VR_OK);
     cr_assert(r.status == VJ_FAIL && r.wrong == 1 && r.first_wrong == small && strstr(r.reason, "cap"), "%s", r.reason);
     cr_assert(r.numeric.cap_ratio > 1.0);
+    for (int over = 0; over < 2; over++) {
+        vr_tensor wide = copy_as(VR_F64, &d.ideal[0]);
+        put(&wide, small, get(&d.truth, small) + (over ? 1.001 : 0.999) * get(&cap, small));
+        cr_assert_eq(vj_numeric(&wide, &d.truth, d.ideal, SUM_IDEALS, &rules, &cap, &r, NULL), VR_OK);
+        cr_assert_eq(r.status, over ? VJ_FAIL : VJ_PASS, "%s", r.reason);
+    }
     put(&cap, small, -1.0);
     cr_assert_eq(vj_numeric(&got, &d.truth, d.ideal, SUM_IDEALS, &rules, &cap, &r, &err), VR_E_RANGE);
     vr_tensor_free(&cap);

@@ -75,6 +75,22 @@ Test(judge_picture, ssim_gate_widens_with_the_noise_only)
               fabs((1.0 - r.picture.ssim_limit) / (1.0 - r.picture.ssim_noise) - 4.0) < 1e-6);
 }
 
+Test(judge_picture, noise_moved_to_where_the_picture_is_flat_fails_by_ssim)
+{
+    vr_tensor want = reference(), ideal[2], got;
+    for (int i = 0; i < 3 * SIDE * SIDE; i++) /* the left half is flat */
+        put(&want, i, i % SIDE < 64 ? 0.0 : get(&want, i));
+    ideal[0] = with_noise(&want, 1e-3, 1);
+    ideal[1] = with_noise(&want, 1e-3, 2);
+    got = with_noise(&want, 1e-3, 3);
+    for (int i = 0; i < 3 * SIDE * SIDE; i++)
+        for (int k = 0; k < 3; k++)
+            if ((i % SIDE < 64) != (k == 2))
+                put(k < 2 ? &ideal[k] : &got, i, get(&want, i));
+    cr_assert_eq(judge(&got, &want, ideal, NULL), VJ_FAIL, "%s", r.reason);
+    cr_assert(strstr(r.reason, "SSIM") && r.picture.psnr > r.picture.psnr_noise - 1.0, "%s", r.reason);
+}
+
 Test(judge_picture, a_shifted_picture_fails)
 {
     const vr_tensor want = reference();
@@ -147,6 +163,9 @@ Test(judge_picture, grids_and_shapes_are_checked)
     vr_tensor a = make_tensor(VR_F32, 1, 3, 128, 100, -1), flat = make_tensor(VR_F32, 3, 16, -1);
     cr_assert_eq(vj_picture(&a, &a, &a, 1, -1.0, 1.0, &quarters, 8, &r, &err), VR_E_RANGE);
     cr_assert(strstr(err.text, "columns own 128 pixels; the picture has 100"), "%s", err.text);
+    vr_tensor tall = make_tensor(VR_F32, 1, 3, 130, 128, -1);
+    cr_assert_eq(vj_picture(&tall, &tall, &tall, 1, -1.0, 1.0, &quarters, 8, &r, &err), VR_E_RANGE);
+    cr_assert(strstr(err.text, "rows own 128 pixels; the picture has 130"), "%s", err.text);
     cr_assert_eq(vj_picture(&flat, &flat, &flat, 1, -1.0, 1.0, NULL, 8, &r, &err), VR_E_SHAPE);
     cr_assert_eq(vj_picture(&a, &a, &a, 1, 1.0, 1.0, NULL, 8, &r, &err), VR_E_RANGE);
 }
