@@ -82,9 +82,8 @@ const char *const sum_name[SUM_WAYS] = {"sequential", "8 lanes", "32 lanes", "pa
 dots make_dots(int64_t terms, int64_t rows, int64_t columns, bool positive, vr_dtype storage, uint64_t seed)
 {
     dots d = {.terms = terms, .rows = rows, .columns = columns};
-    d.a = malloc((size_t)(rows * terms) * sizeof *d.a);
-    d.b = malloc((size_t)(columns * terms) * sizeof *d.b);
-    cr_assert(d.a && d.b);
+    d.a = make_tensor(VR_F32, (int)rows, (int)terms, -1).data;
+    d.b = make_tensor(VR_F32, (int)columns, (int)terms, -1).data;
     vr_random_fill(d.a, rows * terms, VR_NORMAL, seed, 1, 0);
     vr_random_fill(d.b, columns * terms, VR_NORMAL, seed, 2, 0);
     for (int64_t i = 0; i < rows * terms; i++)
@@ -106,12 +105,6 @@ dots make_dots(int64_t terms, int64_t rows, int64_t columns, bool positive, vr_d
     for (int k = 0; k < SUM_IDEALS; k++)
         d.ideal[k] = sum_dots(&d, (sum_way)k, storage);
     return d;
-}
-
-void free_dots(dots *d)
-{
-    free(d->a);
-    free(d->b);
 }
 
 static float narrow(float x, uint32_t drop) /* round to nearest even after dropping bits of an f32 */

@@ -27,7 +27,7 @@ typedef enum sum_way {
 } sum_way;
 extern const char *const sum_name[SUM_WAYS];
 
-/* rows x columns dot products of `terms` near-normal f16 numbers. */
+/* rows x columns dot products of `terms` near-normal f16 numbers; released with the tensors. */
 typedef struct dots {
     int64_t terms, rows, columns;
     float *a, *b;               /* [rows][terms], [columns][terms] */
@@ -36,7 +36,6 @@ typedef struct dots {
 } dots;
 /* positive: all terms > 0, the bad case of long chains. */
 dots make_dots(int64_t terms, int64_t rows, int64_t columns, bool positive, vr_dtype storage, uint64_t seed);
-void free_dots(dots *d);
 /* The products summed in some way, stored as `storage`. */
 vr_tensor sum_dots(const dots *d, sum_way way, vr_dtype storage);
 

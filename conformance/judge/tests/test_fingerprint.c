@@ -156,5 +156,4 @@ Test(judge_fingerprint, a_fault_in_an_honest_picture_is_found_from_the_verdict)
     cr_assert_eq(r.status, VJ_FAIL);
     cr_assert_eq(vj_fingerprint_make(&bad, &d.truth, NULL, r.wrong_above, NULL, &f, NULL), VR_OK);
     cr_assert(strstr(f.text, "only the last 8 columns"), "%s", f.text);
-    free_dots(&d);
 }

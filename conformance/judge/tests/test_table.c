@@ -48,7 +48,6 @@ Test(judge_table, noise_of_the_orders_is_what_was_measured)
         near(r, "f16 storage", relative(&f16, &d.truth, n), r->f16);
         near(r, "bf16 storage", relative(&bf16, &d.truth, n), r->bf16);
         near(r, "f16 accumulation", relative(&acc, &d.truth, n), r->acc_f16);
-        free_dots(&d);
     }
 }
 
@@ -73,7 +72,6 @@ static void judge_all(int64_t terms, vr_dtype storage, bool positive, uint64_t s
         }
     }
     vr_tensor_free(&cap);
-    free_dots(&d);
 }
 
 Test(judge_table, honest_orders_pass_and_faults_fail)
@@ -109,7 +107,6 @@ Test(judge_table, f16_accumulation_stands_out_by_the_published_factor)
               r.numeric.ratio_rms);
     cr_assert_eq(vj_numeric(&good, &d.truth, d.ideal, SUM_IDEALS, &rules, NULL, &r, NULL), VR_OK);
     cr_assert(r.status == VJ_PASS && fabs(r.numeric.ratio_rms - 1.0) < 0.01, "%.4f", r.numeric.ratio_rms);
-    free_dots(&d);
 }
 
 Test(judge_table, f32_inputs_cut_to_tf32_fail)
@@ -130,7 +127,6 @@ Test(judge_table, f32_inputs_cut_to_tf32_fail)
     cr_assert(r.status == VJ_FAIL && r.numeric.ratio_rms > 100.0, "%s", r.reason);
     cr_assert_eq(vj_numeric(&good, &d.truth, ideal, 2, &rules, NULL, &r, NULL), VR_OK);
     cr_assert_eq(r.status, VJ_PASS, "%s", r.reason);
-    free_dots(&d);
 }
 
 Test(judge_table, honest_orders_pass_under_200_seeds)
@@ -153,7 +149,6 @@ Test(judge_table, honest_orders_pass_under_200_seeds)
                 most_max[s] = fmax(most_max[s], r.numeric.ratio_max);
             }
             vr_tensor_free(&cap);
-            free_dots(&d);
             release_tensors();
         }
     for (int s = 0; s < 3; s++)
