@@ -78,9 +78,9 @@ static vr_status check_axis(const char *name, const vr_tile_axis *a, int64_t ext
     for (int64_t i = 0; i < a->count; i++) {
         const vr_axis_tile *t = &a->tile[i];
         if (t->owned != at || t->owned_length < 1)
-            return vr_fail(err, VR_E_RANGE, "tile %lld of the grid's %s owns pixels %lld to %lld; want it to start at %lld",
-                           (long long)i, name, (long long)t->owned, (long long)(t->owned + t->owned_length - 1),
-                           (long long)at);
+            return vr_fail(
+                err, VR_E_RANGE, "tile %lld of the grid's %s owns pixels %lld to %lld; want it to start at %lld",
+                (long long)i, name, (long long)t->owned, (long long)(t->owned + t->owned_length - 1), (long long)at);
         at += t->owned_length;
     }
     if (at != extent)

@@ -82,7 +82,8 @@ static bool mistrust_integer(const vr_tensor *shape, int64_t index, double truth
     if (truth != floor(truth) || !isfinite(truth))
         vj_verdict(r, VJ_MISTRUSTED, "truth at %s is %.9g; want an integer", place, truth);
     else if (vj_round(c.storage, truth) != truth)
-        vj_verdict(r, VJ_MISTRUSTED, "truth at %s is %.9g, which %s cannot hold", place, truth, vr_dtype_name(c.storage));
+        vj_verdict(r, VJ_MISTRUSTED, "truth at %s is %.9g, which %s cannot hold", place, truth,
+                   vr_dtype_name(c.storage));
     else
         vj_verdict(r, VJ_MISTRUSTED, "sums at %s reach %.9g; integers are exact in %s up to %.9g", place,
                    fmax(magnitude, fabs(truth)), vr_dtype_name(c.accumulate), limit);
@@ -120,8 +121,9 @@ vr_status vj_integer_exact(const vr_tensor *got, const vr_tensor *truth, const v
     out->numeric.zero_share = (double)zeros / (double)out->elements;
     if (out->wrong)
         vj_verdict(out, VJ_FAIL, "%lld of %lld integers differ; the first at %s is %.17g, want %.17g",
-                   (long long)out->wrong, (long long)out->elements, vj_place(truth, out->first_wrong, place, sizeof place),
-                   vj_at(got, out->first_wrong), vj_at(truth, out->first_wrong));
+                   (long long)out->wrong, (long long)out->elements,
+                   vj_place(truth, out->first_wrong, place, sizeof place), vj_at(got, out->first_wrong),
+                   vj_at(truth, out->first_wrong));
     else if (!vj_mistrust_zeros(out->numeric.zero_share, rules, "integers are zero", out))
         vj_verdict(out, VJ_PASS, "all %lld integers are exact", (long long)out->elements);
     return VR_OK;

@@ -162,10 +162,54 @@ static bool significant(int64_t wrong, int64_t r, int64_t m)
     return (double)(wrong - r) * log((double)m / (double)r) > 14.0;
 }
 
+/* Which residues of the flat index modulo m are hit; how many. */
+static int64_t fold(const vj_fingerprint *f, int64_t m, bool hit[64])
+{
+    int64_t number = 0;
+    memset(hit, 0, 64 * sizeof *hit);
+    for (int64_t j = 0; j < 64; j++)
+        hit[j % m] = hit[j % m] || f->fold_flat[j] > 0;
+    for (int64_t j = 0; j < m; j++)
+        number += hit[j];
+    return number;
+}
+
+/* Lanes: the flat index modulo 8, 16, 32 or 64; the longest that needs no more
+ * residues than a shorter one, since it says most. 0: none; *fewest: residues. */
+static int64_t best_fold(const vj_fingerprint *f, int64_t *fewest)
+{
+    bool hit[64];
+    int64_t best = 0;
+    for (int64_t m = 8; m <= 64 && f->elements >= 2 * m; m *= 2) {
+        const int64_t number = fold(f, m, hit);
+        if (2 * number <= m && significant(f->wrong, number, m) && (best == 0 || number == *fewest)) {
+            best = m;
+            *fewest = number;
+        }
+    }
+    return best;
+}
+
+static void claim_fold(const vj_fingerprint *f, claims *out)
+{
+    char text[120];
+    bool hit[64], lanes[128];
+    int64_t fewest, best = best_fold(f, &fewest);
+    if (best == 0)
+        return;
+    fold(f, best, hit);
+    for (int64_t j = 0; j < 128; j++)
+        lanes[j] = hit[j % best];
+    const vj_pattern p = vj_pattern_find(lanes, 128);
+    claim(out, vj_pattern_text(&p, "element", "elements", false, text, sizeof text));
+}
+
 static void claim_axes(const vj_fingerprint *f, counts *c, bool skip_plane, claims *out)
 {
     static const int order[VJ_AXES] = {VJ_AXIS_X, VJ_AXIS_Y, VJ_AXIS_C, VJ_AXIS_T, VJ_AXIS_N};
     char text[120];
+    int64_t residues = 0;
+    const int64_t lanes = best_fold(f, &residues);
     for (int i = 0; i < VJ_AXES; i++) {
         const int a = order[i];
         for (int64_t j = 0; j < f->extent[a]; j++)
@@ -175,6 +219,8 @@ static void claim_axes(const vj_fingerprint *f, counts *c, bool skip_plane, clai
             continue;
         if (skip_plane && (a == VJ_AXIS_X || a == VJ_AXIS_Y) && p.kind != VJ_PATTERN_EVERY)
             continue; /* the tile says it */
+        if (lanes && a == VJ_AXIS_X && p.kind == VJ_PATTERN_EVERY && 2 * residues * p.period <= p.number * lanes)
+            continue; /* lanes across the rows are half as many or fewer */
         claim(out, vj_pattern_text(&p, nouns[a].one, nouns[a].many, nouns[a].edges, text, sizeof text));
     }
 }
@@ -206,41 +252,6 @@ static void claim_mostly(const vj_fingerprint *f, counts *c, claims *out)
     }
     if (best > 0.0)
         claim(out, sentence);
-}
-
-/* Which residues of the flat index modulo m are hit; how many. */
-static int64_t fold(const vj_fingerprint *f, int64_t m, bool hit[64])
-{
-    int64_t number = 0;
-    memset(hit, 0, 64 * sizeof *hit);
-    for (int64_t j = 0; j < 64; j++)
-        hit[j % m] = hit[j % m] || f->fold_flat[j] > 0;
-    for (int64_t j = 0; j < m; j++)
-        number += hit[j];
-    return number;
-}
-
-/* Lanes: the flat index modulo 8, 16, 32 or 64; the longest that needs no more
- * residues than a shorter one, since it says most. */
-static void claim_fold(const vj_fingerprint *f, claims *out)
-{
-    char text[120];
-    bool hit[64], lanes[128];
-    int64_t best = 0, fewest = 0;
-    for (int64_t m = 8; m <= 64 && f->elements >= 2 * m; m *= 2) {
-        const int64_t number = fold(f, m, hit);
-        if (2 * number <= m && significant(f->wrong, number, m) && (best == 0 || number == fewest)) {
-            best = m;
-            fewest = number;
-        }
-    }
-    if (best == 0)
-        return;
-    fold(f, best, hit);
-    for (int64_t j = 0; j < 128; j++)
-        lanes[j] = hit[j % best];
-    const vj_pattern p = vj_pattern_find(lanes, 128);
-    claim(out, vj_pattern_text(&p, "element", "elements", false, text, sizeof text));
 }
 
 static void claim_near(const vj_fingerprint *f, const vr_tile_grid *g, claims *out)
@@ -300,8 +311,8 @@ static void tell(const vr_tensor *shape, const vr_tile_grid *g, counts *c, vj_fi
                  vj_place(shape, f->first_flat, place, sizeof place));
         return;
     }
-    snprintf(head, sizeof head, "%lld of %lld elements (%.3g %%) are wrong", (long long)f->wrong, (long long)f->elements,
-             100.0 * f->share);
+    snprintf(head, sizeof head, "%lld of %lld elements (%.3g %%) are wrong", (long long)f->wrong,
+             (long long)f->elements, 100.0 * f->share);
     claim_flat_run(f, &only);
     if (only.used == 0) {
         bool whole = false;
@@ -310,7 +321,8 @@ static void tell(const vr_tensor *shape, const vr_tile_grid *g, counts *c, vj_fi
             char text[80];
             whole = 2 * (f->high[VJ_AXIS_Y] - f->low[VJ_AXIS_Y] + 1) >= h &&
                     2 * (f->high[VJ_AXIS_X] - f->low[VJ_AXIS_X] + 1) >= w;
-            snprintf(text, sizeof text, "tile (row %lld, column %lld)", (long long)f->tile_row, (long long)f->tile_column);
+            snprintf(text, sizeof text, "tile (row %lld, column %lld)", (long long)f->tile_row,
+                     (long long)f->tile_column);
             claim(&only, text);
         }
         claim_axes(f, c, whole, &only);

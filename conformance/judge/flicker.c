@@ -3,10 +3,11 @@
  *
  * For a transition into frame t, with E = got - want of a frame:
  *     change D(t) = mean |E(t) - E(t-1)|,   level J(t) = |mean E(t) - mean E(t-1)|,
- * each averaged over samples and channels. Placebos are the transitions of the
- * borders' phase modulo the frames of a latent frame that are no border; the first
- * frame of a causal decoder is a picture by itself, so the step out of it is
- * neither. Scores: mean over borders / 99th percentile of placebos.
+ * of each sample and channel by itself: videos have few transitions, and an average
+ * over channels would leave too few placebos to know their spread. Placebos are the
+ * transitions of the borders' phase modulo the frames of a latent frame that are no
+ * border; the first frame of a causal decoder is a picture by itself, so the step
+ * out of it is neither. Scores: mean over borders / 99th percentile of placebos.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -20,11 +21,10 @@ typedef struct video {
     int64_t planes, frames, pixels; /* planes = n * c */
 } video;
 
-/* D(t) and J(t); NaN when a value is not finite. */
+/* D(t) and J(t) of every plane; NaN when a value is not finite. */
 static vr_status transition(const video *v, int64_t t, double *change, double *level, vr_error *err)
 {
     double x[4][VJ_BLOCK];
-    *change = *level = 0.0;
     for (int64_t p = 0; p < v->planes; p++) {
         double steps = 0.0, jump = 0.0;
         const int64_t now = (p * v->frames + t) * v->pixels, before = now - v->pixels;
@@ -45,8 +45,8 @@ static vr_status transition(const video *v, int64_t t, double *change, double *l
                 jump += d;
             }
         }
-        *change += steps / (double)v->pixels / (double)v->planes;
-        *level += fabs(jump) / (double)v->pixels / (double)v->planes;
+        change[p] = steps / (double)v->pixels;
+        level[p] = fabs(jump) / (double)v->pixels;
     }
     return VR_OK;
 }
@@ -73,13 +73,11 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* As Q3: a border without any step scores 0, too few placebos NaN. */
+/* As Q3: a border without any step scores 0. Sorts the placebos. */
 static double score(double border, int64_t borders, double *placebo, int64_t placebos)
 {
-    if (border == 0.0)
+    if (border == 0.0 || borders == 0)
         return 0.0;
-    if (placebos < MIN_PLACEBOS)
-        return NAN;
     qsort(placebo, (size_t)placebos, sizeof *placebo, ascending);
     return border / (double)borders / placebo[(int64_t)ceil(0.99 * (double)placebos) - 1];
 }
@@ -90,7 +88,8 @@ static vr_status check(const vr_tensor *got, const vr_tensor *want, const int64_
     char text[VJ_PLACE * 2];
     vr_status s = vj_check_float("reference", want, err);
     if (s == VR_OK && want->rank != 5)
-        s = vr_fail(err, VR_E_SHAPE, "reference is %s; want rank 5 [N,C,T,H,W]", vr_tensor_describe(want, text, sizeof text));
+        s = vr_fail(err, VR_E_SHAPE, "reference is %s; want rank 5 [N,C,T,H,W]",
+                    vr_tensor_describe(want, text, sizeof text));
     if (s == VR_OK)
         s = vj_check_float("output", got, err);
     if (s == VR_OK)
@@ -103,10 +102,11 @@ static vr_status check(const vr_tensor *got, const vr_tensor *want, const int64_
         s = vr_fail(err, VR_E_RANGE, "%lld chunk borders; want at least one", (long long)borders);
     for (int64_t i = 0; s == VR_OK && i < borders; i++)
         if (border[i] < 1 || border[i] >= want->dim[2] || (i > 0 && border[i] <= border[i - 1]))
-            s = vr_fail(err, VR_E_RANGE, "chunk border %lld is frame %lld; want ascending frames 1 to %lld", (long long)i,
-                        (long long)border[i], (long long)want->dim[2] - 1);
+            s = vr_fail(err, VR_E_RANGE, "chunk border %lld is frame %lld; want ascending frames 1 to %lld",
+                        (long long)i, (long long)border[i], (long long)want->dim[2] - 1);
     if (s == VR_OK && borders == 1 && border[0] == 1)
-        s = vr_fail(err, VR_E_RANGE, "the only chunk border is frame 1, which follows the picture frame and has no placebo");
+        s = vr_fail(err, VR_E_RANGE,
+                    "the only chunk border is frame 1, which follows the picture frame and has no placebo");
     return s;
 }
 
@@ -114,19 +114,21 @@ static void decide(vj_result *r)
 {
     const double change = r->flicker.change_score, level = r->flicker.level_score, limit = r->flicker.limit;
     if (r->wrong)
-        vj_verdict(r, VJ_FAIL, "the transition into frame %lld holds a value that is not finite", (long long)r->first_wrong);
+        vj_verdict(r, VJ_FAIL, "the transition into frame %lld holds a value that is not finite",
+                   (long long)r->first_wrong);
     else if (isnan(change) || isnan(level))
         vj_verdict(r, VJ_MISTRUSTED, "%lld placebo transitions; %d is the least that shows what is usual",
                    (long long)r->flicker.placebos, MIN_PLACEBOS);
     else if (level > limit)
-        vj_verdict(r, VJ_FAIL, "brightness of the error jumps at chunk borders: %.2f of the 99th percentile elsewhere (limit %.2f)",
+        vj_verdict(r, VJ_FAIL,
+                   "brightness of the error jumps at chunk borders: %.2f of the 99th percentile elsewhere (limit %.2f)",
                    level, limit);
     else if (change > limit)
         vj_verdict(r, VJ_FAIL, "the error changes at chunk borders: %.2f of the 99th percentile elsewhere (limit %.2f)",
                    change, limit);
     else
-        vj_verdict(r, VJ_PASS, "chunk borders: change %.2f, level %.2f of the 99th percentile elsewhere (limit %.2f)", change,
-                   level, limit);
+        vj_verdict(r, VJ_PASS, "chunk borders: change %.2f, level %.2f of the 99th percentile elsewhere (limit %.2f)",
+                   change, level, limit);
 }
 
 vr_status vj_flicker(const vr_tensor *got, const vr_tensor *want, const int64_t *border, int64_t borders,
@@ -137,31 +139,35 @@ vr_status vj_flicker(const vr_tensor *got, const vr_tensor *want, const int64_t 
     if (s != VR_OK)
         return s;
     const video v = {got, want, want->dim[0] * want->dim[1], want->dim[2], want->dim[3] * want->dim[4]};
-    double *placebo = malloc((size_t)(2 * v.frames) * sizeof *placebo);
-    if (!placebo)
-        return vr_fail(err, VR_E_NOMEM, "cannot allocate %lld transitions", (long long)v.frames);
-    double change_sum = 0.0, level_sum = 0.0;
+    double *change = malloc((size_t)(2 * v.frames * v.planes) * sizeof *change);
+    if (!change)
+        return vr_fail(err, VR_E_NOMEM, "cannot allocate %lld transitions", (long long)(v.frames * v.planes));
+    double *level = change + v.frames * v.planes, change_sum = 0.0, level_sum = 0.0;
+    int64_t placebos = 0, on_border = 0; /* planes of transitions */
     for (int64_t t = 2; s == VR_OK && t < v.frames; t++) {
         const bool is_border = has(border, borders, t);
-        double change, level;
         if (!is_border && !has_phase(border, borders, t, stride))
             continue;
-        s = transition(&v, t, &change, &level, err);
-        if (s == VR_OK && !isfinite(change))
-            vj_count_wrong(out, t);
-        if (is_border) {
-            change_sum += change;
-            level_sum += level;
-            out->flicker.borders++;
-        } else {
-            placebo[out->flicker.placebos] = change;
-            placebo[v.frames + out->flicker.placebos++] = level;
+        s = transition(&v, t, change + placebos, level + placebos, err); /* a border's are overwritten next */
+        double all = 0.0;
+        for (int64_t p = 0; s == VR_OK && p < v.planes; p++) {
+            all += change[placebos + p];
+            change_sum += is_border ? change[placebos + p] : 0.0;
+            level_sum += is_border ? level[placebos + p] : 0.0;
         }
+        if (!isfinite(all))
+            vj_count_wrong(out, t);
+        placebos += is_border ? 0 : v.planes;
+        on_border += is_border ? v.planes : 0;
     }
-    out->flicker.limit = out->flicker.borders < VJ_SEAM_MANY ? VJ_FLICKER_LIMIT_FEW : VJ_FLICKER_LIMIT;
-    out->flicker.change_score = score(change_sum, out->flicker.borders, placebo, out->flicker.placebos);
-    out->flicker.level_score = score(level_sum, out->flicker.borders, placebo + v.frames, out->flicker.placebos);
-    free(placebo);
+    out->flicker.borders = on_border / v.planes;
+    out->flicker.limit = out->flicker.borders < VJ_FLICKER_MANY ? VJ_FLICKER_LIMIT_FEW : VJ_FLICKER_LIMIT;
+    out->flicker.placebos = placebos / v.planes;
+    if (s == VR_OK && !out->wrong && (out->flicker.placebos >= MIN_PLACEBOS || change_sum == 0.0)) {
+        out->flicker.change_score = score(change_sum, on_border, change, placebos);
+        out->flicker.level_score = score(level_sum, on_border, level, placebos);
+    }
+    free(change);
     if (s == VR_OK)
         decide(out);
     return s;

@@ -51,10 +51,12 @@ int32_t vj_limits_all(const vj_limits **rows);
 #define VJ_PSNR_SLACK_DB 6.0       /* below the noise's PSNR */
 #define VJ_SSIM_LOSS 1e-4          /* 1 - SSIM that is always allowed */
 #define VJ_SEAM_LIMIT 1.0          /* border step over p99 of placebos */
-#define VJ_SEAM_LIMIT_FEW 1.5      /* the same with fewer than VJ_SEAM_MANY borders or corners */
-#define VJ_SEAM_MANY 4
-#define VJ_FLICKER_LIMIT 1.25      /* the same between frames, where placebos are few */
-#define VJ_FLICKER_LIMIT_FEW 2.0
+#define VJ_SEAM_MANY 4             /* with fewer borders or corners, chance alone passes 1 too often: */
+#define VJ_BORDER_LIMIT_FEW 1.5
+#define VJ_CORNER_LIMIT_FEW 2.0
+#define VJ_FLICKER_LIMIT 1.0       /* the same between frames */
+#define VJ_FLICKER_MANY 3
+#define VJ_FLICKER_LIMIT_FEW 1.5   /* with fewer borders */
 #define VJ_MIN_ELEMENTS 256        /* below: mistrusted */
 #define VJ_POOL_ELEMENTS 4096      /* callers pool seeds up to this many (J6) */
 #define VJ_MAX_IDEALS 16

@@ -189,17 +189,20 @@ bool vj_mistrust_statistics(const vj_tally *t, const vj_rules *rules, int32_t n_
     if (vj_mistrust_zeros(r->numeric.zero_share, rules, "elements of the truth are zero", r))
         return true;
     if (r->numeric.truth_rms < 1e-3 * rules->expected_rms) {
-        vj_verdict(r, VJ_MISTRUSTED, "rms of the truth is %.3g; the case was made for %.3g, and a thousandth is the limit",
+        vj_verdict(r, VJ_MISTRUSTED,
+                   "rms of the truth is %.3g; the case was made for %.3g, and a thousandth is the limit",
                    r->numeric.truth_rms, rules->expected_rms);
         return true;
     }
     if (r->numeric.noise_rms < r->numeric.floor || r->numeric.noise_rms == 0.0) {
-        vj_verdict(r, VJ_MISTRUSTED, "noise of %d ideals is %.3g, below the floor %.3g: nothing is rounded here, judge it exactly",
+        vj_verdict(r, VJ_MISTRUSTED,
+                   "noise of %d ideals is %.3g, below the floor %.3g: nothing is rounded here, judge it exactly",
                    (int)n_ideals, r->numeric.noise_rms, r->numeric.floor);
         return true;
     }
     if (r->numeric.ideal_spread > 100.0) {
-        vj_verdict(r, VJ_MISTRUSTED, "the ideals' errors differ by a factor %.0f (limit 100): the case is ill-conditioned",
+        vj_verdict(r, VJ_MISTRUSTED,
+                   "the ideals' errors differ by a factor %.0f (limit 100): the case is ill-conditioned",
                    r->numeric.ideal_spread);
         return true;
     }
@@ -214,19 +217,22 @@ static bool judge_elements(const vr_tensor *got, const vr_tensor *truth, const v
     if (t->contradictions) {
         int64_t i = t->first_contradiction;
         vj_verdict(r, VJ_FAIL, "%lld elements are not finite as the truth is; the first is %g at %s, truth %g",
-                   (long long)t->contradictions, vj_at(got, i), vj_place(truth, i, place, sizeof place), vj_at(truth, i));
+                   (long long)t->contradictions, vj_at(got, i), vj_place(truth, i, place, sizeof place),
+                   vj_at(truth, i));
         return true;
     }
     if (t->over_ideal_at >= 0) {
         int64_t i = t->over_ideal_at;
-        vj_verdict(r, VJ_MISTRUSTED, "ideal %d misses the truth at %s by %.3g, more than its cap %.3g: the caps are wrong",
+        vj_verdict(r, VJ_MISTRUSTED,
+                   "ideal %d misses the truth at %s by %.3g, more than its cap %.3g: the caps are wrong",
                    (int)t->over_ideal, vj_place(truth, i, place, sizeof place),
                    fabs(vj_at(&ideals[t->over_ideal], i) - vj_at(truth, i)), vj_at(cap, i));
         return true;
     }
     if (t->over_cap) {
         int64_t i = t->worst_cap_at;
-        vj_verdict(r, VJ_FAIL, "%lld elements miss the truth by more than their cap; the worst is %.9g at %s, truth %.9g, cap %.3g",
+        vj_verdict(r, VJ_FAIL,
+                   "%lld elements miss the truth by more than their cap; the worst is %.9g at %s, truth %.9g, cap %.3g",
                    (long long)t->over_cap, vj_at(got, i), vj_place(truth, i, place, sizeof place), vj_at(truth, i),
                    vj_at(cap, i));
         return true;

@@ -52,11 +52,6 @@ static vr_status noise_of(const vr_tensor *want, const vr_tensor *ideals, int32_
     return VR_OK;
 }
 
-static double seam_limit(int64_t places)
-{
-    return places < VJ_SEAM_MANY ? VJ_SEAM_LIMIT_FEW : VJ_SEAM_LIMIT;
-}
-
 static void decide(const vr_comparison *c, bool tiled, vj_result *r)
 {
     if (isnan(r->picture.psnr_noise))
@@ -66,16 +61,20 @@ static void decide(const vr_comparison *c, bool tiled, vj_result *r)
     else if (c->nonfinite)
         vj_verdict(r, VJ_FAIL, "%lld elements of the picture are not finite", (long long)c->nonfinite);
     else if (!(c->psnr >= r->picture.psnr_limit))
-        vj_verdict(r, VJ_FAIL, "PSNR is %.2f dB; honest noise has %.2f dB and %.2f dB is the limit; worst at [%lld,%lld,%lld,%lld]",
+        vj_verdict(r, VJ_FAIL,
+                   "PSNR is %.2f dB; honest noise has %.2f dB and %.2f dB is the limit; worst at [%lld,%lld,%lld,%lld]",
                    c->psnr, r->picture.psnr_noise, r->picture.psnr_limit, (long long)c->max_at[0],
                    (long long)c->max_at[1], (long long)c->max_at[2], (long long)c->max_at[3]);
     else if (c->ssim < r->picture.ssim_limit)
         vj_verdict(r, VJ_FAIL, "SSIM is %.6f; honest noise has %.6f and %.6f is the limit", c->ssim,
                    r->picture.ssim_noise, r->picture.ssim_limit);
     else if (tiled && isnan(c->border_score))
-        vj_verdict(r, VJ_MISTRUSTED, "no tile border lies on the phase, or fewer than eight placebo lines do: no seam can be told from texture");
+        vj_verdict(
+            r, VJ_MISTRUSTED,
+            "no tile border lies on the phase, or fewer than eight placebo lines do: no seam can be told from texture");
     else if (tiled && c->border_score > r->picture.border_limit)
-        vj_verdict(r, VJ_FAIL, "the tile grid shows: border steps are %.2f of the 99th percentile elsewhere (limit %.2f)",
+        vj_verdict(r, VJ_FAIL,
+                   "the tile grid shows: border steps are %.2f of the 99th percentile elsewhere (limit %.2f)",
                    c->border_score, r->picture.border_limit);
     else if (tiled && c->corner_score > r->picture.corner_limit) /* NaN without corners */
         vj_verdict(r, VJ_FAIL, "corners of the tile grid show: %.2f of the 99th percentile elsewhere (limit %.2f)",
@@ -127,8 +126,9 @@ vr_status vj_picture(const vr_tensor *got, const vr_tensor *want, const vr_tenso
     out->picture.corner_score = c.corner_score;
     if (tiled) {
         const int64_t rows = grid->h.count, columns = grid->w.count;
-        out->picture.border_limit = seam_limit((rows - 1) * columns + (columns - 1) * rows);
-        out->picture.corner_limit = seam_limit((rows - 1) * (columns - 1));
+        const int64_t borders = (rows - 1) * columns + (columns - 1) * rows, corners = (rows - 1) * (columns - 1);
+        out->picture.border_limit = borders < VJ_SEAM_MANY ? VJ_BORDER_LIMIT_FEW : VJ_SEAM_LIMIT;
+        out->picture.corner_limit = corners < VJ_SEAM_MANY ? VJ_CORNER_LIMIT_FEW : VJ_SEAM_LIMIT;
     }
     out->wrong_above = (range_hi - range_lo) * pow(10.0, -out->picture.psnr_limit / 20.0);
     decide(&c, tiled, out);

@@ -99,14 +99,17 @@ static void decide(const vr_tensor *truth, const levels *l, vj_result *r)
     char place[VJ_PLACE];
     const vj_element *w = &r->worst[0];
     if (r->u8.lsb > r->u8.lsb_limit)
-        vj_verdict(r, VJ_FAIL, "samples are off by up to %d levels (limit %d); the worst is %g at %s, want %g; %lld of %lld differ",
+        vj_verdict(r, VJ_FAIL,
+                   "samples are off by up to %d levels (limit %d); the worst is %g at %s, want %g; %lld of %lld differ",
                    (int)r->u8.lsb, (int)r->u8.lsb_limit, w->got, vj_place(truth, w->index, place, sizeof place),
                    w->truth, (long long)llround(r->u8.share * (double)r->elements), (long long)r->elements);
     else if (r->u8.illegal)
-        vj_verdict(r, VJ_FAIL,
-                   "%lld samples differ where no half-integer is within %.3g, so rounding cannot explain it; the worst is %g "
-                   "at %s, truth %.4f", (long long)r->u8.illegal, r->u8.delta, w->got,
-                   vj_place(truth, w->index, place, sizeof place), level_of(l, vj_at(truth, w->index)));
+        vj_verdict(
+            r, VJ_FAIL,
+            "%lld samples differ where no half-integer is within %.3g, so rounding cannot explain it; the worst is %g "
+            "at %s, truth %.4f",
+            (long long)r->u8.illegal, r->u8.delta, w->got, vj_place(truth, w->index, place, sizeof place),
+            level_of(l, vj_at(truth, w->index)));
     else if (r->u8.share > r->u8.limit)
         vj_verdict(r, VJ_FAIL, "%.3g %% of the samples differ; noise predicts %.3g %% and %.3g %% is the limit",
                    100.0 * r->u8.share, 100.0 * r->u8.predicted, 100.0 * r->u8.limit);
