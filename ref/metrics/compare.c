@@ -19,6 +19,22 @@ static vr_status check(const vr_tensor *a, const vr_tensor *b, double lo, double
     return VR_OK;
 }
 
+/* Owned pixels of an axis partition 0..extent. */
+static vr_status check_axis(const vr_tile_axis *a, int64_t extent, const char *which, vr_error *err)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        if (a->tile[i].owned != at || a->tile[i].owned_length < 1 || a->tile[i].owned_length > extent - at)
+            return vr_fail(err, VR_E_RANGE, "tile %lld of the %s owns %lld pixels from %lld; want tiles that partition %lld",
+                           (long long)i, which, (long long)a->tile[i].owned_length, (long long)a->tile[i].owned,
+                           (long long)extent);
+        at += a->tile[i].owned_length;
+    }
+    return at == extent ? VR_OK
+                        : vr_fail(err, VR_E_RANGE, "the tiles of the %s own %lld of %lld pixels; want all", which,
+                                  (long long)at, (long long)extent);
+}
+
 /* ---- SSIM --------------------------------------------------------------- */
 
 /* Luma of sample n (BT.601 weights for three channels, else the mean), f64. */
@@ -138,6 +154,10 @@ vr_status vr_compare_pictures(const vr_tensor *got, const vr_tensor *want, doubl
         s = vr_tensor_count(got, &count, err);
     if (s == VR_OK && count == 0)
         s = vr_fail(err, VR_E_SHAPE, "pictures are empty");
+    if (s == VR_OK && grid)
+        s = check_axis(&grid->h, got->dim[2], "rows", err);
+    if (s == VR_OK && grid)
+        s = check_axis(&grid->w, got->dim[3], "columns", err);
     if (s != VR_OK)
         return s;
     const double range = range_hi - range_lo;
