@@ -31,6 +31,7 @@
 int cli_decode(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_plan(int argc, char **argv);
+int cli_tune(int argc, char **argv);
 int cli_synth(int argc, char **argv);
 int cli_latents(int argc, char **argv);
 int cli_convert(int argc, char **argv);
@@ -119,6 +120,7 @@ typedef struct cli_model_args {
 #define CLI_KEY_TILE 0x107
 #define CLI_KEY_OVERLAP 0x108
 #define CLI_KEY_SPILL 0x109
+#define CLI_KEY_COSTS 0x10a
 #define CLI_KEY_COMMAND 0x200 /* first key a command may use for itself */
 
 /* Rows for a command's option table. */
@@ -153,6 +155,7 @@ vr_status cli_model_open_any(const cli_model_args *a, vr_model **out, vr_error *
 
 typedef struct cli_tile_args {
     vr_tile_options options;
+    const char *costs; /* --tile-costs FILE, or NULL */
     const char *sized; /* "--tile" or "--overlap" when one was given, else NULL */
 } cli_tile_args;
 
@@ -170,11 +173,22 @@ typedef struct cli_tile_args {
     {"spill-dir", CLI_KEY_SPILL, "DIR", 0,                                                 \
      "exact: values that do not fit the memory limit go to a nameless file in this folder (default: memory)", 0}
 
+#define CLI_COSTS_OPTION                                                                   \
+    {"tile-costs", CLI_KEY_COSTS, "FILE.json", 0,                                          \
+     "auto: cost table of vaeref tune (default: its cache; without one, multiply-adds)", 0}
+
 void cli_tile_init(cli_tile_args *a);
-/* Takes one of the four keys. */
+/* Takes one of the five keys. */
 vr_status cli_tile_set(cli_tile_args *a, int key, const char *arg, vr_error *err);
 vr_status cli_tile_check(const cli_tile_args *a, vr_error *err); /* once all are set */
 int cli_tile_fail(const vr_error *err); /* of planning: CLI_USAGE for refused numbers */
+/* Gives the options of mode auto their cost table, when there is one (costs_arg.c). */
+vr_status cli_costs_load(cli_tile_args *a, const vr_model *m, vr_error *err);
+/* Where `vaeref tune` keeps the table of a model on this machine. */
+vr_status cli_costs_path(const vr_model *m, bool make, char *path, size_t size, vr_error *err);
+void cli_machine(char *buf, size_t size); /* what a cost table is tied to */
+vr_status cli_auto_text(const vr_model *m, const vr_tile_plan *p, vr_error *err);
+json_t *cli_auto_json(const vr_model *m, const vr_tile_plan *p);
 json_t *cli_tile_json(const vr_tile_plan *p); /* sizes [w, h]; without the tiles */
 
 /* ---- --latents (latents_arg.c) -------------------------------------------- */

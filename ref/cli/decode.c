@@ -42,6 +42,7 @@ static const struct argp_option options[] = {
     {"memory-limit", KEY_LIMIT, "SIZE", 0,
      "Refuse to use more activation memory, e.g. 2GiB; exact divides the work to fit", 0},
     CLI_SPILL_OPTION,
+    CLI_COSTS_OPTION,
     {"compare-to-untiled", KEY_COMPARE, NULL, 0,
      "Decode undivided as well, without the memory limit, and say how the two differ: errors, PSNR, SSIM, seam scores",
      0},
@@ -109,6 +110,7 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
     case CLI_KEY_TILE:
     case CLI_KEY_OVERLAP:
     case CLI_KEY_SPILL:
+    case CLI_KEY_COSTS:
         return cli_tile_set(&a->tile, key, arg, err);
     case KEY_TAPS:
         a->taps = arg;

@@ -106,7 +106,12 @@ static vr_status plan(run *x, vr_error *err)
         s = check_picture(a, r->out_shape, err);
     if (s)
         return s;
-    s = vr_tile_plan_make(p, r->latent, &a->tile.options, &r->plan, err);
+    cli_tile_args tile = a->tile;
+    if (tile.options.mode == VR_TILE_AUTO)
+        tile.options.memory_limit = a->memory_limit;
+    s = cli_costs_load(&tile, r->model, err);
+    if (!s)
+        s = vr_tile_plan_make(p, r->latent, &tile.options, &r->plan, err);
     return s ? s : check_limit(a, r, err);
 }
 

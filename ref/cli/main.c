@@ -20,6 +20,7 @@ static const command commands[] = {
     {"decode", "turn latents into pictures or raw float tensors", cli_decode},
     {"inspect", "what a model file is, and what decoding would cost", cli_inspect},
     {"plan", "how a tiling scheme would cut a picture, and what that costs", cli_plan},
+    {"tune", "time tiles of every shape on this machine, for --tile-mode auto", cli_tune},
     {"synth", "write a model file with seeded weights", cli_synth},
     {"latents", "write seeded latents for a model", cli_latents},
     {"convert", "rewrite a model file in another key layout or element type", cli_convert},

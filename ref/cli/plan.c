@@ -11,10 +11,10 @@ typedef struct plan_args {
     cli_model_args model;
     cli_tile_args tile;
     int64_t width, height;
-    bool json;
+    bool json, explain;
 } plan_args;
 
-enum { KEY_SIZE = CLI_KEY_COMMAND, KEY_LIMIT, KEY_JSON };
+enum { KEY_SIZE = CLI_KEY_COMMAND, KEY_LIMIT, KEY_JSON, KEY_EXPLAIN };
 
 static const struct argp_option options[] = {
     CLI_MODEL_OPTION,
@@ -22,6 +22,8 @@ static const struct argp_option options[] = {
     CLI_TILE_MODE_OPTION,
     CLI_TILE_OPTION,
     CLI_OVERLAP_OPTION,
+    CLI_COSTS_OPTION,
+    {"explain", KEY_EXPLAIN, NULL, 0, "auto: say what it weighed", 0},
     {"memory-limit", KEY_LIMIT, "SIZE", 0, "Activation memory that exact and auto plan for, e.g. 256MiB", 0},
     {"json", KEY_JSON, NULL, 0, "The same as JSON on stdout, with every tile", 0},
     CLI_CONFIG_OPTION,
@@ -49,12 +51,16 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
         return cli_pair("--size", arg, &a->width, &a->height, err);
     case KEY_LIMIT:
         return cli_bytes("--memory-limit", arg, &a->tile.options.memory_limit, err);
+    case KEY_EXPLAIN:
+        a->explain = true;
+        return VR_OK;
     case KEY_JSON:
         a->json = true;
         return VR_OK;
     case CLI_KEY_TILE_MODE:
     case CLI_KEY_TILE:
     case CLI_KEY_OVERLAP:
+    case CLI_KEY_COSTS:
         return cli_tile_set(&a->tile, key, arg, err);
     default:
         return cli_model_set(&a->model, key, arg, err);
@@ -87,6 +93,8 @@ static vr_status print_json(const vr_model *m, const vr_tile_plan *p, const vr_p
         json_array_append_new(passes, json_pack("{s:o, s:o}", "rows", axis_json(&p->grid[g].h), "columns",
                                                 axis_json(&p->grid[g].w)));
     json_object_set_new(root, "passes", passes);
+    if (p->options.mode == VR_TILE_AUTO)
+        json_object_set_new(root, "auto", cli_auto_json(m, p));
     vr_status s = cli_json_print(root, err);
     json_decref(root);
     return s;
@@ -107,7 +115,9 @@ static void print_text(const vr_model *m, const vr_tile_plan *p, const vr_progra
     char a[64], b[64];
     printf("scheme        %s over %lldx%lld pixels, %s\n", vr_tile_mode_name(o->mode),
            (long long)(p->latent.w * p->grid[0].w.scale), (long long)(p->latent.h * p->grid[0].h.scale), m->arch);
-    if (o->mode != VR_TILE_NONE)
+    if (o->mode == VR_TILE_AUTO)
+        printf("asked         overlap %lldx%lld pixels\n", (long long)o->overlap_w, (long long)o->overlap_h);
+    else if (o->mode != VR_TILE_NONE)
         printf("asked         tile %lldx%lld, overlap %lldx%lld pixels\n", (long long)o->tile_w, (long long)o->tile_h,
                (long long)o->overlap_w, (long long)o->overlap_h);
     for (int g = 0; g < p->grid_count; g++)
@@ -123,7 +133,7 @@ static void print_text(const vr_model *m, const vr_tile_plan *p, const vr_progra
            cli_bytes_text((uint64_t)whole->peak_bytes, b, sizeof b));
 }
 
-static int show(const plan_args *a, const vr_model *m, vr_error *err)
+static int show(plan_args *a, const vr_model *m, vr_error *err)
 {
     int64_t h, w;
     if (cli_cells("width", a->width, m->spatial_scale, &w, err) ||
@@ -134,6 +144,8 @@ static int show(const plan_args *a, const vr_model *m, vr_error *err)
     vr_tile_plan plan;
     if (vr_program_cost_of(m->program, latent, 4, &whole, NULL, err))
         return cli_fail(err);
+    if (cli_costs_load(&a->tile, m, err))
+        return cli_fail(err);
     if (vr_tile_plan_make(m->program, latent, &a->tile.options, &plan, err))
         return cli_tile_fail(err);
     vr_status s = VR_OK;
@@ -141,6 +153,8 @@ static int show(const plan_args *a, const vr_model *m, vr_error *err)
         s = print_json(m, &plan, &whole, err);
     else
         print_text(m, &plan, &whole);
+    if (a->explain && !a->json)
+        s = cli_auto_text(m, &plan, err);
     vr_tile_plan_free(&plan);
     return s ? cli_fail(err) : CLI_OK;
 }
@@ -159,6 +173,9 @@ int cli_plan(int argc, char **argv)
         return cli_error(CLI_USAGE, "plan needs --model FILE or synth:ARCH (vaeref plan --help)");
     vr_error err = {VR_OK, ""};
     const vr_tile_mode mode = a.tile.options.mode;
+    if (a.explain && mode != VR_TILE_AUTO)
+        return cli_error(CLI_USAGE, "--explain has no meaning with --tile-mode %s; want auto, which alone chooses",
+                         vr_tile_mode_name(mode));
     if (a.tile.options.memory_limit && mode != VR_TILE_EXACT && mode != VR_TILE_AUTO)
         return cli_error(CLI_USAGE, "--memory-limit has no meaning with --tile-mode %s, whose tiles do not follow it; "
                          "want exact or auto", vr_tile_mode_name(mode));

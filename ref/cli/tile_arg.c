@@ -65,6 +65,9 @@ vr_status cli_tile_set(cli_tile_args *a, int key, const char *arg, vr_error *err
     case CLI_KEY_OVERLAP:
         a->sized = "--overlap";
         return pixels("--overlap", arg, 0, &a->options.overlap_w, &a->options.overlap_h, err);
+    case CLI_KEY_COSTS:
+        a->costs = arg;
+        return *arg ? VR_OK : vr_fail(err, VR_E_ARGUMENT, "--tile-costs '': want a file");
     case CLI_KEY_SPILL:
         a->options.spill_dir = arg;
         return *arg ? VR_OK : vr_fail(err, VR_E_ARGUMENT, "--spill-dir '': want a folder");
@@ -77,6 +80,9 @@ vr_status cli_tile_check(const cli_tile_args *a, vr_error *err)
 {
     if (a->options.mode == VR_TILE_NONE && a->sized)
         return vr_fail(err, VR_E_ARGUMENT, "%s has no meaning without tiling; want --tile-mode with it", a->sized);
+    if (a->costs && a->options.mode != VR_TILE_AUTO)
+        return vr_fail(err, VR_E_ARGUMENT, "--tile-costs has no meaning with --tile-mode %s; want auto, which alone weighs costs",
+                       vr_tile_mode_name(a->options.mode));
     if (a->options.spill_dir && a->options.mode != VR_TILE_EXACT)
         return vr_fail(err, VR_E_ARGUMENT, "--spill-dir has no meaning with --tile-mode %s; want exact, which alone "
                        "keeps values outside the pool", vr_tile_mode_name(a->options.mode));

@@ -184,7 +184,7 @@ vr_status vr_blend_run_in(const vr_tile_plan *plan, const vr_tensor *latent, int
     const vr_tile_grid *g = &plan->grid[0];
     *out = (vr_tensor){.data = NULL};
     if (!vr_tile_mode_blends(plan->options.mode))
-        return vr_fail(err, VR_E_ARGUMENT, "tiling mode '%s' does not blend whole decodes; want diffusers*, comfy* or sdcpp",
+        return vr_fail(err, VR_E_ARGUMENT, "tiling mode '%s' does not blend whole decodes; want diffusers*, comfy*, sdcpp or auto",
                        vr_tile_mode_name(plan->options.mode));
     vr_status s = check_latent(plan, latent, err);
     if (s != VR_OK)

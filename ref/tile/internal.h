@@ -15,7 +15,7 @@ vr_status vr_plan_comfy(const vr_tile_options *o, vr_tile_plan *plan, vr_error *
 vr_status vr_plan_sdcpp(const vr_tile_options *o, vr_tile_plan *plan, vr_error *err);
 vr_status vr_plan_two_pass(const vr_program *p, const vr_tile_options *o, vr_tile_plan *plan, vr_error *err);
 vr_status vr_plan_exact(const vr_tile_options *o, vr_tile_plan *plan, vr_error *err);
-vr_status vr_plan_auto(const vr_program *p, vr_tile_plan *plan, vr_error *err);
+vr_status vr_plan_auto(const vr_program *p, const vr_tile_options *o, vr_tile_plan *plan, vr_error *err);
 
 /* Cells of context a two-pass scheme gives each side of a tile (clause T8.2). */
 vr_status vr_two_pass_pad(const vr_program *p, vr_tile_mode mode, int64_t *pad_h, int64_t *pad_w,
@@ -41,7 +41,7 @@ void vr_axis_own(vr_tile_axis *axis);
 /* One tile, the whole axis. */
 vr_status vr_axis_whole(vr_tile_axis *axis, vr_error *err);
 
-bool vr_tile_mode_blends(vr_tile_mode m); /* diffusers*, comfy*, sdcpp */
+bool vr_tile_mode_blends(vr_tile_mode m); /* diffusers*, comfy*, sdcpp, auto */
 
 /* ---- blends --------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ typedef struct vr_blend_scheme {
     void (*end_pass)(vr_blend *b); /* NULL: nothing to do */
 } vr_blend_scheme;
 
-extern const vr_blend_scheme vr_blend_diffusers, vr_blend_tiny, vr_blend_comfy, vr_blend_sdcpp;
+extern const vr_blend_scheme vr_blend_diffusers, vr_blend_tiny, vr_blend_comfy, vr_blend_sdcpp, vr_blend_auto;
 const vr_blend_scheme *vr_blend_scheme_of(vr_tile_mode m); /* NULL: no blend */
 
 /* Pixels along an axis of tile i's decoded input. */

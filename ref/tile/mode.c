@@ -43,6 +43,8 @@ const vr_blend_scheme *vr_blend_scheme_of(vr_tile_mode m)
         return &vr_blend_comfy;
     case VR_TILE_SDCPP:
         return &vr_blend_sdcpp;
+    case VR_TILE_AUTO:
+        return &vr_blend_auto;
     default:
         return NULL;
     }

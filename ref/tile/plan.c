@@ -185,11 +185,28 @@ static vr_status check_fixed_overlap(const side *d, int64_t pixels, vr_error *er
     return VR_OK;
 }
 
+/* auto chooses its tiles; only the overlap is the caller's. */
+static vr_status check_auto(const side *d, vr_error *err)
+{
+    if (*d->tile != 0)
+        return vr_fail(err, VR_E_RANGE, "auto: tile %lld pixels (%s): this mode chooses its tiles from a cost table; leave the tile "
+                       "out", LL(*d->tile), d->name);
+    if (*d->overlap == -1)
+        *d->overlap = whole_cells(64, d->scale) > 0 ? whole_cells(64, d->scale) : d->scale;
+    if (*d->overlap < 0 || *d->overlap > MOST_PIXELS || *d->overlap % d->scale)
+        return vr_fail(err, VR_E_RANGE, "auto: overlap %lld pixels (%s); want a multiple of the %lld pixels of a latent cell, "
+                       "such as %lld", LL(*d->overlap), d->name, LL(d->scale),
+                       LL(*d->overlap < 0 ? d->scale : whole_cells(*d->overlap, d->scale) + d->scale));
+    return VR_OK;
+}
+
 static vr_status check_side(const vr_program *p, const side *d, vr_error *err)
 {
     if (*d->tile < 0)
         return vr_fail(err, VR_E_RANGE, "%s: tile %s %lld pixels is negative; want at least %lld",
                        vr_tile_mode_name(d->mode), d->name, LL(*d->tile), LL(least_tile(d)));
+    if (d->mode == VR_TILE_AUTO)
+        return check_auto(d, err);
     vr_status s = check_tile(d, err);
     if (s != VR_OK)
         return s;
@@ -221,6 +238,8 @@ static vr_status plan_tiles(const vr_program *p, vr_tile_plan *plan, vr_error *e
         return vr_plan_two_pass(p, o, plan, err);
     case VR_TILE_EXACT:
         return vr_plan_exact(o, plan, err);
+    case VR_TILE_AUTO:
+        return vr_plan_auto(p, o, plan, err);
     default:
         break;
     }
@@ -250,8 +269,6 @@ static vr_status make(const vr_program *p, vr_tile_plan *plan, vr_error *err)
     vr_tile_options *o = &plan->options;
     if ((unsigned)o->mode >= VR_TILE_MODE_COUNT)
         return vr_fail(err, VR_E_ARGUMENT, "tiling mode %d; want 0 to %d", (int)o->mode, VR_TILE_MODE_COUNT - 1);
-    if (o->mode == VR_TILE_AUTO)
-        return vr_plan_auto(p, plan, err);
     if (plan->latent.c != p->op[0].channels)
         return vr_fail(err, VR_E_SHAPE, "latent of %lld channels; this decoder needs %lld", LL(plan->latent.c),
                        LL(p->op[0].channels));

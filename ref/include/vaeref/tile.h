@@ -41,12 +41,15 @@ typedef enum vr_tile_mode {
 VR_API const char *vr_tile_mode_name(vr_tile_mode m); /* "?" if unknown */
 VR_API bool vr_tile_mode_parse(const char *s, vr_tile_mode *out);
 
+struct vr_tile_costs; /* vaeref/costs.h */
+
 typedef struct vr_tile_options {
     vr_tile_mode mode;
     int64_t tile_h, tile_w;       /* pixels; 0: the scheme's default */
     int64_t overlap_h, overlap_w; /* pixels; -1: the scheme's default */
-    uint64_t memory_limit;        /* exact: peak_bytes is predicted under this limit; 0: none.
+    uint64_t memory_limit;        /* exact, auto: planned under this limit; 0: none.
                                      vr_exec_options.memory_limit is what a decode obeys */
+    const struct vr_tile_costs *costs; /* auto: the caller's, during planning; NULL: multiply-adds */
     const char *spill_dir;        /* exact: folder of the host store's files; NULL: memory */
 } vr_tile_options;
 

@@ -27,6 +27,16 @@ u "overlap without a scheme" "--overlap has no meaning" -- "${D[@]}" --overlap 1
 u "odd size" "width 100" 96 104 -- plan "${M[@]}" --size 100x96 --tile-mode comfy
 u "taps of tiles" "--taps" "--tile-mode comfy" -- "${D[@]}" --tile-mode comfy --taps t
 
+u "auto with a tile" "auto: tile 64" "leave the tile out" -- "${P[@]}" --tile-mode auto --tile 64
+u "auto with half a cell" "auto: overlap 12" "such as 16" -- "${P[@]}" --tile-mode auto --overlap 12
+u "costs of comfy" "--tile-costs has no meaning with --tile-mode comfy" -- "${P[@]}" --tile-mode comfy --tile-costs c.json
+u "reasons of comfy" "--explain has no meaning with --tile-mode comfy" -- "${P[@]}" --tile-mode comfy --explain
+u "tune without model" "tune needs --model" -- tune
+for bad in 0 64,64 128,64 60 64,x; do
+    u "tune sizes '$bad'" "--sizes '$bad'" "ascending" -- tune "${M[@]}" --sizes "$bad" -o c.json
+done
+refuses 1 "costs that are not there" "nowhere.json" -- "${P[@]}" --tile-mode auto --tile-costs nowhere.json
+refuses 1 "auto below the smallest tile" "smallest needs" -- "${P[@]}" --tile-mode auto --memory-limit 1000
 u "comparison without tiles" "--compare-to-untiled has nothing to compare" -- "${D[@]}" --compare-to-untiled
 u "difference without tiles" "--diff-png has nothing to compare" -- "${D[@]}" --diff-png d.png
 u "difference as text" "d.txt" ".png" -- "${D[@]}" --tile-mode comfy --diff-png d.txt
@@ -104,6 +114,26 @@ for mode in diffusers diffusers-stride diffusers-tiny comfy comfy-3pass sdcpp; d
     check "$mode: same bytes within its peak" cmp t.npy t2.npy
     refuses 1 "$mode below its peak" "--memory-limit" "smaller tiles" -- "${D[@]}" --tile-mode $mode --tile 64x48 --overlap 16x8 --memory-limit $((peak - 1)) -o x.npy
 done
+export XDG_CACHE_HOME=$box/cache
+mkdir "$XDG_CACHE_HOME"
+runs "auto without a table" "${P[@]}" --tile-mode auto --explain
+check "says that it estimates" has "$box/stdout" "multiply-adds (an estimate; vaeref tune measures)"
+runs "tune" tune "${M[@]}" --sizes 32,48,64 --rounds 1 --threads 1
+check "says where to" grep -q "9 shapes of taesd .* -> $XDG_CACHE_HOME/vaeproof/tile-costs-" "$box/stdout"
+runs "auto with the cached table" "${P[@]}" --tile-mode auto --explain --memory-limit 300KiB --overlap 16
+check "says that it was measured" has "$box/stdout" "seconds, measured by vaeref tune"
+check "says what it chose" grep -qE "columns .* pixels" "$box/stdout"
+runs "auto as JSON" "${P[@]}" --tile-mode auto --memory-limit 300KiB --overlap 16 --json
+check "JSON says why" grep -q '"unit": "seconds"' "$box/stdout"
+check "within the limit" test "$(json_value "$box/stdout" peak_bytes)" -le 307200
+runs "auto decodes within it" "${D[@]}" --tile-mode auto --memory-limit 300KiB --overlap 16 -o t.npy --stats t.json
+check "auto: within the limit" test "$(json_value t.json peak_bytes)" -le 307200
+check "auto: several tiles" test "$(json_value t.json tiles_done)" -gt 1
+cp "$XDG_CACHE_HOME"/vaeproof/tile-costs-*.json c.json
+refuses 1 "costs of other weights" "measured with other weights" "vaeref tune" -- plan --model synth:taesd,div=8 --size 128x96 --tile-mode auto --tile-costs c.json
+sed -i 's/"machine": "/"machine": "not /' c.json
+refuses 1 "costs of another machine" "was measured on 'not" -- "${P[@]}" --tile-mode auto --tile-costs c.json
+rm c.json
 K=(--model synth:sd15,div=16 --tile-mode)
 for mode in two-pass two-pass-fast two-pass-fixed; do
     T=(--tile 64)
@@ -138,4 +168,4 @@ rm d.png d_0000?.png
 runs "a picture" "${D[@]}" --tile-mode comfy --tile 64 -o t.png
 runs "stats of no tiling" "${D[@]}" --stats t.json
 check "tiling is null" same "$(json_value t.json tiling)" null
-finish 322
+finish 350

@@ -60,13 +60,13 @@ Test(tile_blend, diffusers_corner_weights_are_not_separable, .timeout = 20)
                 const double v = a / 4.0, h = b / 4.0;
                 const double want[4] = {(1 - v) * (1 - h) * (1 + h), h * h * (1 - v), (1 - h) * v, h * v};
                 double got[4];
-                corner((vr_tile_options){modes[m], 16, 16, 4, 4, 0, NULL}, 24, 12 + a, 12 + b, got);
+                corner((vr_tile_options){modes[m], 16, 16, 4, 4, 0, NULL, NULL}, 24, 12 + a, 12 + b, got);
                 for (int k = 0; k < 4; k++)
                     cr_assert_float_eq(got[k], want[k], 1e-7, "v %g h %g: weight %d is %g, want %g", v, h, k, got[k], want[k]);
             }
     double got[4];
     const double known[4] = {.46875, .03125, .375, .125}; /* h = .25, v = .5 */
-    corner((vr_tile_options){VR_TILE_DIFFUSERS, 16, 16, 4, 4, 0, NULL}, 24, 14, 13, got);
+    corner((vr_tile_options){VR_TILE_DIFFUSERS, 16, 16, 4, 4, 0, NULL, NULL}, 24, 14, 13, got);
     for (int k = 0; k < 4; k++)
         cr_assert_float_eq(got[k], known[k], 1e-7, "weight %d is %g", k, got[k]);
 }
@@ -76,7 +76,7 @@ Test(tile_blend, comfy_corner_is_bilinear, .timeout = 20)
 {
     const float value[4] = {0, 1, 2, 4};
     const double want[4] = {10.0 / 9, 14.0 / 9, 17.0 / 9, 22.0 / 9}; /* 1.1111 1.5556 1.8889 2.4444 */
-    vr_tensor out = greys((vr_tile_options){VR_TILE_COMFY, 8, 8, 2, 2, 0, NULL}, 14, value);
+    vr_tensor out = greys((vr_tile_options){VR_TILE_COMFY, 8, 8, 2, 2, 0, NULL, NULL}, 14, value);
     for (int k = 0; k < 4; k++) {
         const double got = (double)((float *)out.data)[(6 + k / 2) * 14 + 6 + k % 2];
         cr_assert_float_eq(got, want[k], 1e-6, "corner %d is %g, want %g", k, got, want[k]);
@@ -92,7 +92,7 @@ Test(tile_blend, tiny_corner_overwrites_with_the_product_mask, .timeout = 20)
             const double v = a / 3.0, h = b / 3.0;
             const double want[4] = {(1 - v * h) * (1 - v) * (1 - h), (1 - v * h) * (1 - v) * h, (1 - v * h) * v, v * h};
             double got[4];
-            corner((vr_tile_options){VR_TILE_DIFFUSERS_TINY, 16, 16, 4, 4, 0, NULL}, 24, 12 + a, 12 + b, got);
+            corner((vr_tile_options){VR_TILE_DIFFUSERS_TINY, 16, 16, 4, 4, 0, NULL, NULL}, 24, 12 + a, 12 + b, got);
             for (int k = 0; k < 4; k++)
                 cr_assert_float_eq(got[k], want[k], 1e-6, "v %g h %g: weight %d is %g, want %g", v, h, k, got[k], want[k]);
         }
@@ -107,7 +107,7 @@ Test(tile_blend, sdcpp_corner_is_the_product_of_smoothersteps, .timeout = 20)
             const double wv = v * v * v * (v * (6 * v - 15) + 10), wh = h * h * h * (h * (6 * h - 15) + 10);
             const double want[4] = {(1 - wv) * (1 - wh), (1 - wv) * wh, wv * (1 - wh), wv * wh};
             double got[4];
-            corner((vr_tile_options){VR_TILE_SDCPP, 8, 8, 4, 4, 0, NULL}, 12, 4 + a, 4 + b, got);
+            corner((vr_tile_options){VR_TILE_SDCPP, 8, 8, 4, 4, 0, NULL, NULL}, 12, 4 + a, 4 + b, got);
             for (int k = 0; k < 4; k++)
                 cr_assert_float_eq(got[k], want[k], 1e-6, "v %g h %g: weight %d is %g, want %g", v, h, k, got[k], want[k]);
         }
@@ -140,7 +140,7 @@ Test(tile_blend, field_cases_come_out_whole, .timeout = 30)
     vr_program *p = tc_upsampler(2, 8, 8);
     for (int k = 0; k < COUNT(table); k++) {
         const field_case *c = &table[k];
-        const vr_tile_options o = {c->mode, 8 * c->tile, 8 * c->tile, 8 * c->overlap, 8 * c->overlap, 0, NULL};
+        const vr_tile_options o = {c->mode, 8 * c->tile, 8 * c->tile, 8 * c->overlap, 8 * c->overlap, 0, NULL, NULL};
         tc_decoder d = {.scale_h = 8, .scale_w = 8};
         vr_error err = {VR_OK, ""};
         vr_tile_plan plan;
@@ -212,7 +212,7 @@ Test(tile_blend, a_picture_within_one_tile_is_the_undivided_decode, .timeout = 3
         fixture f = fixture_new(1, sizes[k % 4][0], sizes[k % 4][1]);
         const vr_tile_mode m = k / 4 < 6 ? tc_blends[k / 4] : VR_TILE_NONE;
         const int64_t tile = m == VR_TILE_COMFY_3PASS ? 64 : 32; /* its narrowest pass has half */
-        const vr_tile_options o = {m, tile, tile, 8, 8, 0, NULL};
+        const vr_tile_options o = {m, tile, tile, 8, 8, 0, NULL, NULL};
         vr_error err = {VR_OK, ""};
         vr_tile_plan plan;
         vr_tensor whole, tiled;
@@ -248,7 +248,7 @@ Test(tile_blend, progress_ends_at_the_planned_work_and_peak_is_the_predicted, .t
 {
     for (int m = 0; m < 6; m++) {
         fixture f = fixture_new(2, 13, 21);
-        const vr_tile_options o = {tc_blends[m], 32, 32, 8, 8, 0, NULL};
+        const vr_tile_options o = {tc_blends[m], 32, 32, 8, 8, 0, NULL, NULL};
         double seconds[8] = {0};
         watcher w = {0, 0, 0, 0};
         vr_error err = {VR_OK, ""};
@@ -291,7 +291,7 @@ Test(tile_blend, batches_and_policies, .timeout = 30)
     fixture f = fixture_new(2, 13, 21);
     const int64_t half = 2 * 13 * 21;
     for (int m = 0; m < 6; m++) {
-        const vr_tile_options o = {tc_blends[m], 32, 32, 8, 8, 0, NULL};
+        const vr_tile_options o = {tc_blends[m], 32, 32, 8, 8, 0, NULL, NULL};
         vr_error err = {VR_OK, ""};
         vr_tile_plan plan, one;
         vr_tensor out, second, exact, z = f.z;
@@ -322,7 +322,7 @@ Test(tile_blend, batches_and_policies, .timeout = 30)
 Test(tile_blend, tiled_differs_from_undivided_near_joins_only, .timeout = 30)
 {
     fixture f = fixture_new(1, 24, 8);
-    const vr_tile_options o = {VR_TILE_DIFFUSERS, 48, 48, 16, 16, 0, NULL}; /* 12 cells, step 8 */
+    const vr_tile_options o = {VR_TILE_DIFFUSERS, 48, 48, 16, 16, 0, NULL, NULL}; /* 12 cells, step 8 */
     vr_error err = {VR_OK, ""};
     vr_tile_plan plan;
     vr_tensor whole, tiled;
@@ -350,7 +350,7 @@ Test(tile_blend, a_failing_tile_ends_the_run_and_leaves_nothing, .timeout = 30)
     vr_program *p = tc_upsampler(2, 8, 8);
     for (int m = 0; m < 6; m++)
         for (int64_t at = 1; at <= 3; at++) {
-            const vr_tile_options o = {tc_blends[m], 64, 64, 16, 16, 0, NULL};
+            const vr_tile_options o = {tc_blends[m], 64, 64, 16, 16, 0, NULL, NULL};
             tc_decoder d = {.scale_h = 8, .scale_w = 8, .fail_at = at};
             vr_error err = {VR_OK, ""};
             vr_tile_plan plan;

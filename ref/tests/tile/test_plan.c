@@ -21,7 +21,7 @@ static vr_status make(const vr_tile_options *o, int64_t h, int64_t w, vr_tile_pl
 
 static vr_tile_options square(vr_tile_mode mode, int64_t tile, int64_t overlap)
 {
-    return (vr_tile_options){mode, tile, tile, overlap, overlap, 0, NULL};
+    return (vr_tile_options){mode, tile, tile, overlap, overlap, 0, NULL, NULL};
 }
 
 typedef struct refusal {
@@ -90,7 +90,7 @@ Test(tile_plan, width_is_refused_as_height_is_and_remedies_work, .timeout = 20)
             for (int64_t overlap = -24; overlap <= 340; overlap += 4) {
                 vr_error err = {VR_OK, ""}, err2;
                 vr_tile_plan plan;
-                vr_tile_options o = {tc_blends[m], 256, tile, 32, overlap, 0, NULL};
+                vr_tile_options o = {tc_blends[m], 256, tile, 32, overlap, 0, NULL, NULL};
                 vr_status s = make(&o, 20, 20, &plan, &err);
                 vr_tile_plan_free(&plan);
                 if (s == VR_OK)
