@@ -171,7 +171,7 @@ static int open_log(vc_run *r, const vc_options *o, char *path, size_t size)
 
 static int no_backend(const vc_run *r, vc_outcome o)
 {
-    fprintf(stderr, "vaecheck: error: backend %s %s: %s\n", r->spec.text, o == VC_REFUSED ? "does not open" : "does not load",
+    fprintf(stderr, "vaecheck: error: backend %s %s: %s\n", r->spec.text, r->caps.name[0] ? "does not open" : "does not load",
             r->child.text);
     if (r->child.log_size)
         fprintf(stderr, "%s%s", r->child.log, r->child.log[r->child.log_size - 1] == '\n' ? "" : "\n");

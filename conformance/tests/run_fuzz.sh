@@ -10,7 +10,7 @@ mkdir -p "$out"
 echo 'int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n); int LLVMFuzzerTestOneInput(const unsigned char *d, unsigned long n) { (void)d; (void)n; return 0; }' >"$out/probe.c"
 "$clang" -fsanitize=fuzzer,address "$out/probe.c" -o "$out/probe" 2>"$out/probe.log" || { echo "skipped: $clang cannot link libFuzzer"; exit 77; }
 cd "$source" || exit 1
-common=(conformance/runner/{manifest,expand,waiver}.c conformance/wire/*.c)
+common=(conformance/runner/{suite,manifest,expand,waiver}.c conformance/wire/*.c)
 for target in cases waivers frames; do
     "$clang" -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -DFUZZ_TARGET=$target -D_GNU_SOURCE \
         -Iref -Iref/include -Iconformance -Iconformance/include conformance/tests/fuzz.c "${common[@]}" "$1/ref/libvaeref.a" -ljansson -lpng -lgomp -lm \
