@@ -58,6 +58,12 @@ void vg_digest(const void *data, size_t n, char hex[65])
     vr_sha256_hex(d, hex);
 }
 
+bool vg_close(FILE *f)
+{
+    const bool lost = ferror(f) != 0;
+    return fclose(f) == 0 && !lost;
+}
+
 vr_status vg_file_digest(const char *path, char hex[65], vr_error *err)
 {
     char *text;

@@ -193,6 +193,7 @@ int32_t vg_default_jobs(void);
 vr_status vg_file_read(const char *path, char **text, size_t *size, vr_error *err);
 vr_status vg_file_digest(const char *path, char hex[65], vr_error *err);
 vr_status vg_file_write(const char *path, const void *data, size_t n, vr_error *err); /* atomic */
+bool vg_close(FILE *f); /* closes it; false when anything written to it was lost */
 void vg_digest(const void *data, size_t n, char hex[65]);
 /* "DIR/NAME" */
 vr_status vg_join(char path[PATH_MAX], const char *dir, const char *name, vr_error *err);

@@ -214,7 +214,7 @@ static vr_status plan_text(plan *p, vr_error *err)
         return vr_fail(err, VR_E_NOMEM, "out of memory for a manifest");
     for (int64_t i = 0; i < p->count; i++)
         fprintf(f, "%s  %s\n", p->item[i].digest, p->item[i].name);
-    s = ferror(f) | fclose(f) ? vr_fail(err, VR_E_NOMEM, "out of memory for a manifest") : VR_OK;
+    s = vg_close(f) ? VR_OK : vr_fail(err, VR_E_NOMEM, "out of memory for a manifest");
     s = s ? s : vg_join(path, p->part, VG_MANIFEST, err);
     s = s ? s : vg_file_write(path, text, size, err);
     free(text);

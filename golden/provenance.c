@@ -102,7 +102,7 @@ char *vg_provenance_text(const vg_case_list *l, const vg_record *records, int64_
     FILE *f = m && seed ? open_memstream(&text, &size) : NULL;
     if (f) {
         write_all(f, l, records, count, m, seed);
-        if (ferror(f) | fclose(f)) {
+        if (!vg_close(f)) {
             free(text);
             text = NULL;
         }

@@ -58,7 +58,7 @@ static bool digest_input(vg_record *r)
     if (!f)
         return false;
     write_input(f, r);
-    const bool good = !ferror(f) & !fclose(f);
+    const bool good = vg_close(f);
     if (good)
         vg_digest(text, n, r->input_sha256);
     free(text);
@@ -94,7 +94,7 @@ char *vg_record_text(vg_record *r)
             r->truth_rms, r->golden.rms, r->golden.max);
     write_noise(f, r);
     fputs("\n  }\n}\n", f);
-    if (ferror(f) | fclose(f)) {
+    if (!vg_close(f)) {
         free(text);
         return NULL;
     }

@@ -133,15 +133,14 @@ static vr_status open_part(regen *x, vr_error *err)
         return s;
     const bool same = !vg_file_read(stamp, &old, &size, NULL) && !strcmp(old, self);
     free(old);
-    if (same)
-        return VR_OK;
-    vg_remove_tree(x->part);
-    s = vg_mkdir(x->part, err);
+    if (!same)
+        vg_remove_tree(x->part);
+    s = vg_mkdir(x->part, err); /* a kill while it was being removed leaves parts of it */
     s = s ? s : vg_join(path, x->part, "cases", err);
     s = s ? s : vg_mkdir(path, err);
     s = s ? s : vg_join(path, x->part, "pictures", err);
     s = s ? s : vg_mkdir(path, err);
-    return s ? s : vg_file_write(stamp, self, strlen(self), err);
+    return s || same ? s : vg_file_write(stamp, self, strlen(self), err);
 }
 
 /* Whether .part holds the case, complete and from the same input. */
