@@ -131,7 +131,8 @@ static void read_case(vg_reader *r, vg_case *c)
 static void read_version(vg_reader *r, const char *key, char *buf, size_t size)
 {
     int a, b, n = 0;
-    if (vg_read_text(r, key, true, buf, size) && (sscanf(buf, "%4d.%4d%n", &a, &b, &n) != 2 || buf[n] || a < 0 || b < 0))
+    if (vg_read_text(r, key, true, buf, size) &&
+        (sscanf(buf, "%4d.%4d%n", &a, &b, &n) != 2 || buf[n] || a < 0 || b < 0))
         vg_read_fail(r, key, "is '%s'; want a version such as 1.0", buf);
 }
 

@@ -56,8 +56,8 @@ vr_status vg_check_frozen(const vg_case_list *l, const char *dir, vr_error *err)
         char path[PATH_MAX];
         vg_record r;
         if (!c) {
-            s = vr_fail(err, VR_E_ARGUMENT, "%s: case '%s' of %s is gone; a published case stays: put it back, or make a "
-                        "new version (regen --new-version)", l->path, ids.item[i], dir);
+            s = vr_fail(err, VR_E_ARGUMENT, "%s: case '%s' of %s is gone; a published case stays: put it back, or make "
+                        "a new version (regen --new-version)", l->path, ids.item[i], dir);
             break;
         }
         s = vg_record_path(path, dir, c->id, err);
@@ -65,8 +65,8 @@ vr_status vg_check_frozen(const vg_case_list *l, const char *dir, vr_error *err)
         if (s)
             vr_fail_prefix(err, "damaged record (restore it, or remove it and run regen)");
         else if (!vg_input_equal(c, &r.input))
-            s = vr_fail(err, VR_E_ARGUMENT, "%s:%d: case '%s' is not what %s froze under this id; want another id, or a "
-                        "new version (regen --new-version)", l->path, c->line, c->id, dir);
+            s = vr_fail(err, VR_E_ARGUMENT, "%s:%d: case '%s' is not what %s froze under this id; want another id, or "
+                        "a new version (regen --new-version)", l->path, c->line, c->id, dir);
     }
     vg_names_free(&ids);
     return s;

@@ -74,8 +74,8 @@ static size_t gather(const vg_record *r, int64_t count, model_line *m)
 
 static void write_all(FILE *f, const vg_case_list *l, const vg_record *r, int64_t count, model_line *m, uint64_t *seed)
 {
-    fprintf(f, "{\n  \"schema\": \"vaegolden-provenance/1\",\n  \"suite_version\": \"%s\",\n  \"spec_version\": \"%s\",\n"
-            "  \"cases\": %lld,\n  \"cases_json_sha256\": \"%s\",\n", l->suite, l->spec, (long long)count, l->sha256);
+    fprintf(f, "{\n  \"schema\": \"vaegolden-provenance/1\",\n  \"suite_version\": \"%s\",\n"
+            "  \"spec_version\": \"%s\",\n  \"cases\": %lld,\n  \"cases_json_sha256\": \"%s\",\n", l->suite, l->spec, (long long)count, l->sha256);
     size_t n = 0;
     for (int64_t i = 0; i < count; i++)
         n += latent_seed(r[i].input.latents, &seed[n]);

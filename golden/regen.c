@@ -246,8 +246,8 @@ static int run(regen *x)
         return cli_fail(&err);
     vr_status s = vg_work(x->job, x->count, x->jobs ? (int32_t)x->jobs : vg_default_jobs(), done, x, &err);
     if (s == VR_E_CANCELLED)
-        return cli_error(CLI_INTERRUPTED, "interrupted; %lld of %lld cases are done and kept: the same command continues",
-                         (long long)(x->finished + x->resumed), (long long)(x->count + x->resumed));
+        return cli_error(CLI_INTERRUPTED, "interrupted; %lld of %lld cases are done and kept: the same command "
+                         "continues", (long long)(x->finished + x->resumed), (long long)(x->count + x->resumed));
     s = s ? s : vg_install(&x->cases, x->dir, &in, &err);
     if (s)
         return cli_fail(&err);

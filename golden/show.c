@@ -18,8 +18,8 @@ static const struct argp_option options[] = {
     {0}};
 
 static const char doc[] =
-    "Print what a case is, its digests and noise levels in the newest version, and where its picture is. Without an ID: "
-    "one line per case.\n"
+    "Print what a case is, its digests and noise levels in the newest version, and where its picture is. Without an "
+    "ID: one line per case.\n"
     "\v"
     "Example:\n"
     "  vaegolden show sd15.d8.8x8";
@@ -60,7 +60,7 @@ static void show_record(const show *x, const vg_record *r)
            r->latents_sha256, (long long)r->shape[0], (long long)r->shape[1], (long long)r->shape[2],
            (long long)r->shape[3], (long long)r->tiles, r->tiles == 1 ? "" : "s", r->range[0], r->range[1],
            r->output_sha256, r->pixels_sha256, r->truth_rms);
-    printf("%-9s %-12s %-12s %s\n", r->no_truth ? "against golden" : "error of", "rms", "max", "largest under (rms, max)");
+    printf("%-9s %-12s %-12s %s\n", r->no_truth ? "to golden" : "to truth", "rms", "max", "largest under (rms, max)");
     printf("%-9s %-12.4g %-12.4g -\n", "golden", r->golden.rms, r->golden.max);
     for (int k = 0; k < VG_CONTRACTS; k++)
         printf("%-9s %-12.4g %-12.4g %s, %s\n", vr_policy_name(vg_contract(k)), r->noise[k].d.rms, r->noise[k].d.max,

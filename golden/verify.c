@@ -324,8 +324,8 @@ static int run(verify *x)
                          x->faults == 1 ? "" : "s", (long long)x->agree, (long long)x->records);
     if (!x->agree)
         return cli_error(CLI_FAILURE, "%s: holds no case", x->dir);
-    printf("%s: %lld of %lld cases computed, all agree in outputs, pixels and noise levels; %lld files as in the manifest "
-           "(compiler %s, %s, %d threads, %.1f s)\n", x->dir, (long long)x->agree, (long long)x->records,
+    printf("%s: %lld of %lld cases computed, all agree in outputs, pixels and noise levels; %lld files as in the "
+           "manifest (compiler %s, %s, %d threads, %.1f s)\n", x->dir, (long long)x->agree, (long long)x->records,
            (long long)x->manifest.count, __VERSION__, isa, (int)jobs, cli_now() - start);
     return CLI_OK;
 }
