@@ -2,7 +2,7 @@
 include(CMakePackageConfigHelpers)
 install(TARGETS vaeref EXPORT vaeproofTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ref/include/vaeref DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-foreach(tool vaeref_cli vaebench)
+foreach(tool vaeref_cli vaegolden vaebench)
   if(TARGET ${tool})
     install(TARGETS ${tool} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()

@@ -25,7 +25,7 @@ static void message(const char *kind, const char *fmt, va_list ap)
     for (char *s = text; *s; s++)
         if (iscntrl((unsigned char)*s))
             *s = '?';
-    fprintf(stderr, "vaeref: %s: %s\n", kind, text);
+    fprintf(stderr, CLI_TOOL ": %s: %s\n", kind, text);
 }
 
 int cli_error(int code, const char *fmt, ...)
@@ -65,7 +65,7 @@ typedef struct parse {
 static void print_help(const parse *p)
 {
     char name[64];
-    snprintf(name, sizeof name, "vaeref %s", p->spec->name);
+    snprintf(name, sizeof name, CLI_TOOL " %s", p->spec->name);
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* two lines that help nobody */
     argp_help(p->argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
     putchar('\n');
@@ -81,7 +81,7 @@ static error_t take(int key, char *arg, struct argp_state *state)
         p->code = CLI_OK;
         return EINTR; /* ends the parse; p->code says how */
     case KEY_VERSION:
-        puts("vaeref " VAEREF_VERSION);
+        puts(CLI_TOOL " " VAEREF_VERSION);
         p->code = CLI_OK;
         return EINTR;
     case ARGP_KEY_ERROR:
@@ -95,7 +95,9 @@ static error_t take(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_FINI:
         return ARGP_ERR_UNKNOWN;
     case ARGP_KEY_ARG:
-        p->code = cli_error(CLI_USAGE, "unexpected argument '%s' (vaeref %s --help)", arg,
+        if (p->argp->args_doc)
+            break;
+        p->code = cli_error(CLI_USAGE, "unexpected argument '%s' (" CLI_TOOL " %s --help)", arg,
                             p->spec->name);
         return EINVAL;
     default:
@@ -127,18 +129,23 @@ static int refused(const cli_spec *spec, const struct argp_option *opt, const ch
     if (!exact && fits == 1)
         exact = fit;
     if (exact && exact->arg && !strchr(at, '='))
-        return cli_error(CLI_USAGE, "option '%s' needs a value: %s (vaeref %s --help)", at,
+        return cli_error(CLI_USAGE, "option '%s' needs a value: %s (" CLI_TOOL " %s --help)", at,
                          exact->arg, spec->name);
     if (exact && !exact->arg)
-        return cli_error(CLI_USAGE, "option '--%s' takes no value (vaeref %s --help)",
+        return cli_error(CLI_USAGE, "option '--%s' takes no value (" CLI_TOOL " %s --help)",
                          exact->name, spec->name);
     if (fits > 1)
-        return cli_error(CLI_USAGE, "option '%s' is ambiguous (vaeref %s --help)", at, spec->name);
-    return cli_error(CLI_USAGE, "unknown option '%s' (vaeref %s --help lists all)",
+        return cli_error(CLI_USAGE, "option '%s' is ambiguous (" CLI_TOOL " %s --help)", at, spec->name);
+    return cli_error(CLI_USAGE, "unknown option '%s' (" CLI_TOOL " %s --help lists all)",
                      at ? at : "", spec->name);
 }
 
 int cli_parse(const cli_spec *spec, int argc, char **argv, void *ctx)
+{
+    return cli_parse_arguments(spec, NULL, argc, argv, ctx);
+}
+
+int cli_parse_arguments(const cli_spec *spec, const char *args, int argc, char **argv, void *ctx)
 {
     struct argp_option opt[MAX_OPTIONS + 3];
     int n = 0;
@@ -149,7 +156,7 @@ int cli_parse(const cli_spec *spec, int argc, char **argv, void *ctx)
     opt[n++] = (struct argp_option){"help", KEY_HELP, NULL, 0, "Show this text", -1};
     opt[n++] = (struct argp_option){"version", KEY_VERSION, NULL, 0, "Show the version", -1};
     opt[n] = (struct argp_option){0};
-    struct argp argp = {opt, take, NULL, spec->doc, NULL, NULL, NULL};
+    struct argp argp = {opt, take, args, spec->doc, NULL, NULL, NULL};
     parse p = {spec, ctx, &argp, CLI_CONTINUE, 0};
     int end = argc;
     argp_err_exit_status = CLI_USAGE;

@@ -20,6 +20,11 @@
 #include <argp.h>
 #include <jansson.h>
 
+/* Another tool of this project that compiles files of this folder names itself. */
+#ifndef CLI_TOOL
+#define CLI_TOOL "vaeref"
+#endif
+
 #define CLI_OK 0
 #define CLI_FAILURE 1
 #define CLI_USAGE 2
@@ -39,7 +44,7 @@ int cli_doctor(int argc, char **argv);
 
 /* ---- messages and arguments (args.c) -------------------------------------- */
 
-/* Prints "vaeref: error: TEXT" on one line and returns `code`. */
+/* Prints "vaeref: error: TEXT" (or the tool's own name) on one line and returns `code`. */
 int cli_error(int code, const char *fmt, ...) VR_PRINTF(2, 3);
 int cli_fail(const vr_error *err); /* CLI_FAILURE with err's text */
 void cli_warn(const char *fmt, ...) VR_PRINTF(1, 2);
@@ -55,6 +60,8 @@ typedef struct cli_spec {
 
 /* CLI_CONTINUE, or the exit code after --help, --version or a usage error. */
 int cli_parse(const cli_spec *spec, int argc, char **argv, void *ctx);
+/* The same for a command that takes positional arguments, worded "OLD NEW". */
+int cli_parse_arguments(const cli_spec *spec, const char *args, int argc, char **argv, void *ctx);
 
 /* Numbers as people type them; each refuses trailing text and says what it wants. */
 vr_status cli_integer(const char *what, const char *s, int64_t lo, int64_t hi, int64_t *out,
@@ -200,7 +207,8 @@ typedef struct cli_latents_args {
     int64_t n, h, w;
 } cli_latents_args;
 
-vr_status cli_latents_set(cli_latents_args *a, const char *arg, vr_error *err);
+/* what: how a message calls the argument, "--latents". */
+vr_status cli_latents_set(cli_latents_args *a, const char *what, const char *arg, vr_error *err);
 /* Reads a file and checks all that needs no model: float type, rank 4, no
  * empty axis, finite. Does nothing when seeded. Owned by the caller. */
 vr_status cli_latents_load(const cli_latents_args *a, vr_tensor *t, vr_error *err);

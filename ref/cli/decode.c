@@ -92,7 +92,7 @@ static vr_status set(void *ctx, int key, const char *arg, vr_error *err)
     vr_status s = VR_OK;
     switch (key) {
     case 'l':
-        return cli_latents_set(&a->latents, arg, err);
+        return cli_latents_set(&a->latents, "--latents", arg, err);
     case 'o':
         a->output = arg;
         return cli_output_format(arg, CLI_PNG | CLI_NPY | CLI_SAFETENSORS, &a->format, err);

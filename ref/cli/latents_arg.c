@@ -12,7 +12,7 @@
 
 enum { NAME = 80 };
 
-vr_status cli_latents_set(cli_latents_args *a, const char *arg, vr_error *err)
+vr_status cli_latents_set(cli_latents_args *a, const char *what, const char *arg, vr_error *err)
 {
     memset(a, 0, sizeof *a);
     a->spec = arg;
@@ -35,13 +35,17 @@ vr_status cli_latents_set(cli_latents_args *a, const char *arg, vr_error *err)
     }
     if (parts < 2 || parts > 3 || (parts == 3 && strncmp(part[2], "n=", 2)))
         return vr_fail(err, VR_E_ARGUMENT,
-                       "--latents '%s': want seed:N,HxW[,n=B] in latent cells, such as "
-                       "seed:1,64x64", arg);
-    vr_status s = cli_u64("--latents seed", part[0], &a->seed, err);
+                       "%s '%s': want seed:N,HxW[,n=B] in latent cells, such as seed:1,64x64",
+                       what, arg);
+    char name[NAME];
+    snprintf(name, sizeof name, "%s seed", what);
+    vr_status s = cli_u64(name, part[0], &a->seed, err);
+    snprintf(name, sizeof name, "%s seed:N, size", what);
     if (!s)
-        s = cli_pair("--latents seed:N, size", part[1], &a->h, &a->w, err);
+        s = cli_pair(name, part[1], &a->h, &a->w, err);
+    snprintf(name, sizeof name, "%s seed:N, batch", what);
     if (!s && parts == 3)
-        s = cli_integer("--latents seed:N, batch", part[2] + 2, 1, 100000, &a->n, err);
+        s = cli_integer(name, part[2] + 2, 1, 100000, &a->n, err);
     return s;
 }
 

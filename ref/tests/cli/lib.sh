@@ -1,4 +1,4 @@
-# Shared by the scripts here; sourced, not run.
+# Shared by the scripts here and by golden/tests; sourced, not run.
 # SPDX-License-Identifier: MIT
 #
 # work/ is where each script works; after a refused command its listing must be
@@ -7,6 +7,7 @@ set -u
 # Small models: threads that spin cost more than they bring on a busy machine.
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 : "${VAEPROOF_BIN:?set it to the folder that holds vaeref}"
+tool=${tool:-vaeref} # the tool that runs and refuses are about
 box=$(mktemp -d)
 trap 'chmod -R u+w "$box"; rm -rf "$box"' EXIT
 chmod 755 "$box"
@@ -31,7 +32,7 @@ runs() {
     checks=$((checks + 1))
     local name=$1 code
     shift
-    "$vaeref" "$@" >"$box/stdout" 2>"$box/stderr" </dev/null
+    "$VAEPROOF_BIN/$tool" "$@" >"$box/stdout" 2>"$box/stderr" </dev/null
     code=$?
     [ $code = 0 ] || fail "$name: exit $code, want 0: $(head -c 600 "$box/stderr")"
     [ ! -s "$box/stderr" ] || [ $code != 0 ] || fail "$name: stderr says: $(head -c 300 "$box/stderr")"
@@ -40,7 +41,7 @@ runs() {
 listing() { find . -printf '%p %s\n' | LC_ALL=C sort; }
 
 # refuses CODE NAME SUBSTRING... -- ARGS...: that exit code, exactly one line on
-# stderr beginning "vaeref: error: " and holding every substring, nothing on
+# stderr beginning "TOOL: error: " and holding every substring, nothing on
 # stdout, no file made or changed. runner, when set, wraps the command.
 runner=()
 refuses() {
@@ -50,13 +51,13 @@ refuses() {
     while [ "$1" != -- ]; do wants+=("$1"); shift; done
     shift
     before=$(listing)
-    "${runner[@]}" "$vaeref" "$@" >"$box/stdout" 2>"$box/stderr" </dev/null
+    "${runner[@]}" "$VAEPROOF_BIN/$tool" "$@" >"$box/stdout" 2>"$box/stderr" </dev/null
     got=$?
     local text
     text=$(head -c 900 "$box/stderr")
     [ $got = "$code" ] || fail "$name: exit $got, want $code: $text"
     [ "$(wc -l <"$box/stderr")" = 1 ] || fail "$name: want one line on stderr: $text"
-    [[ $text == "vaeref: error: "* ]] || fail "$name: want 'vaeref: error: ': $text"
+    [[ $text == "$tool: error: "* ]] || fail "$name: want '$tool: error: ': $text"
     for want in "${wants[@]}"; do
         has "$box/stderr" "$want" || fail "$name: want '$want' in: $text"
     done
