@@ -1,5 +1,5 @@
 /* From the plug-in's program to the reference's. SPDX-License-Identifier: MIT */
-#include "backends/program_of.h"
+#include "backends/common.h"
 
 bool vp_dtype_of(uint32_t dtype, vr_dtype *out)
 {

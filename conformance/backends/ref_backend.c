@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/program_of.h"
+#include "backends/common.h"
 
 struct vp_device {
     const ref_variant *variant;
@@ -19,29 +19,10 @@ static const ref_variant *variant_list;
 static int32_t variant_count;
 static char open_error[256];
 
-static int32_t code_of(vr_status s)
-{
-    switch (s) {
-    case VR_OK:
-        return VP_OK;
-    case VR_E_UNSUPPORTED:
-        return VP_E_UNSUPPORTED;
-    case VR_E_NOMEM:
-    case VR_E_BUDGET:
-        return VP_E_MEMORY;
-    case VR_E_CANCELLED:
-        return VP_E_CANCELLED;
-    case VR_E_INTERNAL:
-        return VP_E_INTERNAL;
-    default:
-        return VP_E_ARGUMENT;
-    }
-}
-
 static int32_t fail(vp_device *d, vr_status s, const vr_error *err)
 {
     snprintf(d->error, sizeof d->error, "%s", err->text);
-    return code_of(s);
+    return vp_code_of(s);
 }
 
 static int32_t say(vp_device *d, int32_t code, const char *text)
@@ -50,19 +31,7 @@ static int32_t say(vp_device *d, int32_t code, const char *text)
     return code;
 }
 
-/* ---- options: "variant=NAME,order=lanes8,policy=golden" ------------------------ */
-
-static bool option(const char *list, const char *name, char *value, size_t size)
-{
-    const size_t n = strlen(name);
-    for (const char *at = list; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, name, n) == 0 && at[n] == '=') {
-            snprintf(value, size, "%.*s", (int)strcspn(at + n + 1, ","), at + n + 1);
-            return true;
-        }
-    return false;
-}
-
+/* Options: "variant=NAME,order=lanes8,policy=golden". */
 static int32_t ref_open(const char *options, vp_device **out)
 {
     char v[64];
@@ -73,7 +42,7 @@ static int32_t ref_open(const char *options, vp_device **out)
         return VP_E_MEMORY;
     }
     *d = (vp_device){.variant = &variant_list[0], .order = VR_ORDER_LANES8, .f32_policy = VR_POLICY_F32};
-    if (option(options, "variant", v, sizeof v)) {
+    if (vp_option(options, "variant", v, sizeof v)) {
         d->variant = NULL;
         for (int32_t i = 0; i < variant_count; i++)
             if (strcmp(v, variant_list[i].name) == 0)
@@ -83,11 +52,11 @@ static int32_t ref_open(const char *options, vp_device **out)
     snprintf(open_error, sizeof open_error, ok ? "" : "no variant '%s'", v);
     if (ok && d->variant->fixed_order)
         d->order = d->variant->order;
-    if (ok && option(options, "order", v, sizeof v) && !vr_order_parse(v, &d->order)) {
+    if (ok && vp_option(options, "order", v, sizeof v) && !vr_order_parse(v, &d->order)) {
         snprintf(open_error, sizeof open_error, "order '%s': want seq, lanes8, lanes32, pairwise or kblock64", v);
         ok = false;
     }
-    if (ok && option(options, "policy", v, sizeof v)) {
+    if (ok && vp_option(options, "policy", v, sizeof v)) {
         if (strcmp(v, "golden") == 0)
             d->f32_policy = VR_POLICY_GOLDEN;
         else if (strcmp(v, "f32") != 0) {
@@ -199,77 +168,6 @@ static int32_t ref_prepare(vp_device *d, const vp_job_desc *desc, vp_job **out)
     return code;
 }
 
-/* ---- tensors across the boundary --------------------------------------------------- */
-
-static int64_t offset_of(const vp_tensor *t, int64_t k)
-{
-    int64_t at = 0;
-    for (uint32_t d = t->rank; d-- > 0;) {
-        at += k % t->dim[d] * t->stride[d];
-        k /= t->dim[d];
-    }
-    return at;
-}
-
-static bool dense(const vp_tensor *t)
-{
-    int64_t step = 1;
-    for (uint32_t d = t->rank; d-- > 0; step *= t->dim[d])
-        if (t->dim[d] > 1 && t->stride[d] != step)
-            return false;
-    return true;
-}
-
-/* Strided to dense (`in`), or back. */
-static void copy_elements(const vp_tensor *t, void *packed, bool in)
-{
-    const size_t e = t->dtype == VP_F64 ? 8 : t->dtype == VP_F32 ? 4 : 2;
-    int64_t n = 1;
-    for (uint32_t d = 0; d < t->rank; d++)
-        n *= t->dim[d];
-    if (dense(t)) {
-        memcpy(in ? packed : t->data, in ? t->data : packed, (size_t)n * e);
-        return;
-    }
-    for (int64_t k = 0; k < n; k++) {
-        char *a = (char *)t->data + (size_t)offset_of(t, k) * e, *b = (char *)packed + (size_t)k * e;
-        memcpy(in ? b : a, in ? a : b, e);
-    }
-}
-
-static vr_status take_in(const vp_tensor *t, vr_tensor *out, vr_error *err)
-{
-    vr_dtype d;
-    if (t->rank != 5 || !vp_dtype_of(t->dtype, &d))
-        return vr_fail(err, VR_E_ARGUMENT, "a value of rank %u, dtype %u; want rank 5 and a float type", t->rank, t->dtype);
-    const int64_t four[4] = {t->dim[0], t->dim[1], t->dim[3], t->dim[4]};
-    vr_status s = vr_tensor_new(out, d, t->dim[2] == 1 ? 4 : 5, t->dim[2] == 1 ? four : t->dim, err);
-    if (s == VR_OK)
-        copy_elements(t, out->data, true);
-    return s;
-}
-
-static vr_status give_out(const vr_tensor *from, vp_tensor *t, vr_error *err)
-{
-    vr_dtype d;
-    int64_t n = 0, m = 1;
-    if (!vp_dtype_of(t->dtype, &d))
-        return vr_fail(err, VR_E_ARGUMENT, "a value is wanted in dtype %u; want a float type", t->dtype);
-    for (uint32_t k = 0; k < t->rank; k++)
-        m *= t->dim[k];
-    vr_status s = vr_tensor_count(from, &n, err);
-    if (s == VR_OK && n != m)
-        return vr_fail(err, VR_E_SHAPE, "a value of %lld elements is wanted as %lld", (long long)n, (long long)m);
-    void *packed = host->alloc(host->ctx, (uint64_t)n * vr_dtype_size(d), 64);
-    if (!packed)
-        return vr_fail(err, VR_E_NOMEM, "no memory to hand out %lld elements", (long long)n);
-    s = vr_convert(d, packed, from->dtype, from->data, (uint64_t)n, err);
-    if (s == VR_OK)
-        copy_elements(t, packed, false);
-    host->free(host->ctx, packed);
-    return s;
-}
-
 /* ---- runs ---------------------------------------------------------------------------- */
 
 enum { MOST_VALUES = 64 };
@@ -356,13 +254,13 @@ static int32_t ref_run(vp_job *opaque, const vp_run_args *a)
         return code;
     vr_status s = VR_OK;
     for (uint32_t k = 0; s == VR_OK && k < a->feed_count; k++) {
-        s = take_in(&vp_feed_at(a, k)->tensor, &in[k], &err);
+        s = vp_take_in(&vp_feed_at(a, k)->tensor, &in[k], &err);
         feed[k] = (vr_exec_feed){vp_feed_at(a, k)->value, &in[k]};
     }
     if (s == VR_OK)
         s = compute(j, a, feed, out, &err);
     for (uint32_t k = 0; s == VR_OK && k < a->want_count; k++)
-        s = give_out(&out[k], &vp_want_at(a, k)->tensor, &err);
+        s = vp_give_out(host, &out[k], &vp_want_at(a, k)->tensor, &err);
     for (int k = 0; k < MOST_VALUES; k++) {
         vr_tensor_free(&in[k]);
         vr_tensor_free(&out[k]);
@@ -385,16 +283,7 @@ static int32_t ref_stats(vp_job *opaque, vp_stats *out)
 
 static int32_t ref_plan(vp_job *opaque, vp_tile *tiles, uint32_t room, uint32_t *count)
 {
-    const vr_tile_plan *p = &((const ref_job *)opaque)->plan;
-    *count = 0;
-    for (int g = 0; g < p->grid_count; g++)
-        for (int64_t y = 0; y < p->grid[g].h.count; y++)
-            for (int64_t x = 0; x < p->grid[g].w.count; x++, (*count)++) {
-                const vr_axis_tile *h = &p->grid[g].h.tile[y], *w = &p->grid[g].w.tile[x];
-                if (*count < room)
-                    tiles[*count] = (vp_tile){g, h->start, w->start, h->length, w->length, h->owned, w->owned,
-                                              h->owned_length, w->owned_length};
-            }
+    vp_fill_plan(&((const ref_job *)opaque)->plan, tiles, room, count);
     return VP_OK;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every mutant is rejected by a case of the level that is to catch it, with the status it
 # is to get; every honest variant is accepted. With a file name: writes the table there.
-# Usage: mutants.sh faulty|honest [TABLE.md]
+# Usage: mutants.sh faulty|locate|honest [TABLE.md]
 # VAEPROOF_SEEDS=N: honest variants are tried with N seeds (default 2).
 # SPDX-License-Identifier: MIT
 set -u
@@ -27,6 +27,16 @@ faulty() { # name kind status level cases culprit what
     printf '| `%s` | %s | %s | %s | `%s` | %s of %s | %s |\n' "$1" "$7" "$4" "$3" "$first" "$caught" "$ran" "$why" >>"$box/table"
 }
 
+# A whole decode is wrong: the operation is named.
+locate() {
+    local log=$box/log.jsonl model=decode.sd15.f32.4x4 got
+    [ "$6" = - ] && return
+    checks=$((checks + 1))
+    "$vaecheck" --backend mutants --option "variant=$1" --case $model --log "$log" --seed 0x5eed -q >"$box/out" 2>&1
+    got=$(sed -nE 's/.*"culprit":\{[^}]*"kind":"([^"]*)".*/\1/p' "$log")
+    [ "$got" = "$6" ] || fail "$1: the report names '$got', want $6: $(grep -v '"event":"run"' "$log" | cut -c1-400 | head -1)"
+}
+
 honest() {
     local seeds=${VAEPROOF_SEEDS:-2}
     for ((s = 1; s <= seeds; s++)); do
@@ -39,6 +49,7 @@ honest() {
 while IFS=$'\t' read -r name kind status level cases culprit what; do
     case $1 in
         faulty) [ "$kind" = honest ] || faulty "$name" "$kind" "$status" "$level" "$cases" "$culprit" "$what" ;;
+        locate) [ "$kind" = operation ] && locate "$name" "$kind" "$status" "$level" "$cases" "$culprit" "$what" ;;
         honest) [ "$kind" = honest ] && honest "$name" ;;
     esac
 done < <("$list")
