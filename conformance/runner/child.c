@@ -143,6 +143,23 @@ static vc_outcome broken(vc_child *c, wire_result r, const char *verb, double se
     return VC_CRASH;
 }
 
+/* The process itself has ended, though something of it still answers. */
+static bool gone(vc_child *c, const char *verb)
+{
+    int status;
+    if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+        return false;
+    kill(-c->pid, SIGKILL);
+    snprintf(c->text, sizeof c->text, "during '%s' the process ended (%s %d) and left another to answer", verb,
+             WIFEXITED(status) ? "exit code" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+    drain_log(c);
+    close(c->fd);
+    close(c->log_fd);
+    c->fd = c->log_fd = -1;
+    c->pid = 0;
+    return true;
+}
+
 static vc_outcome receive(vc_child *c, const char *verb, double seconds, json_t **answer)
 {
     char kind;
@@ -151,6 +168,10 @@ static vc_outcome receive(vc_child *c, const char *verb, double seconds, json_t 
     drain_log(c);
     if (r != WIRE_OK)
         return broken(c, r, verb, seconds);
+    if (gone(c, verb)) {
+        json_decref(body);
+        return VC_CRASH;
+    }
     if (kind != 'A' && kind != 'E') {
         json_decref(body);
         return broken(c, WIRE_GARBAGE, verb, seconds);

@@ -16,6 +16,19 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static bool same_values(const vr_tensor *got, const vr_tensor *truth)
+{
+    int64_t n = 0;
+    vr_tensor_count(got, &n, NULL);
+    for (int64_t k = 0; k < n; k++) {
+        double v = 0;
+        vr_convert(VR_F64, &v, got->dtype, (const char *)got->data + (size_t)k * vr_dtype_size(got->dtype), 1, NULL);
+        if (v != ((const double *)truth->data)[k])
+            return false;
+    }
+    return true;
+}
+
 /* Judges operation i alone; true when it is wrong. value: the reference's, F32, for every value. */
 static bool wrong_alone(vc_run *r, const vc_problem *p, int32_t i, vr_tensor *value, double *ratio)
 {
@@ -46,7 +59,10 @@ static bool wrong_alone(vc_run *r, const vc_problem *p, int32_t i, vr_tensor *va
         vj_result j;
         wrong = o != VC_ANSWER || quiet.status != VC_PASS;
         *ratio = 0;
-        if (!wrong && rules.limits) {
+        const vr_op_kind kind = p->program->op[i].kind;
+        if (!wrong && (kind == VR_OP_UPSAMPLE_NEAREST || kind == VR_OP_UNPACK || kind == VR_OP_RELU || kind == VR_OP_CLAMP)) {
+            wrong = !same_values(&got, &e.truth); /* copies: there is no noise to measure against */
+        } else if (!wrong && rules.limits) {
             vr_tensor flat = got, truth = e.truth; /* one shape for the judge */
             int64_t n = 0;
             vr_tensor_count(&got, &n, NULL);
