@@ -124,6 +124,7 @@ void vc_result_free(vc_result *res)
 {
     vr_tensor_free(&res->got);
     vr_tensor_free(&res->want);
+    vr_image_free(&res->heat);
 }
 
 void vc_case_run(vc_run *r, const vc_case *c, vc_result *res)

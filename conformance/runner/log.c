@@ -62,9 +62,9 @@ void vc_log_run(vc_run *r, int argc, char **argv, const vc_case *const *cases, i
                                 r->caps.version, "vendor", r->caps.vendor, "device", r->caps.device, "caps",
                                 (json_int_t)r->caps.caps, "storage", names(r->caps.storage, storage, 5), "tiles",
                                 names(r->caps.tiles, tiles, VR_TILE_MODE_COUNT));
-    line(r, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:[i, i], s:s, s:o, s:o, s:o}", "event", "run", "schema", "vaeproof-log/1",
+    line(r, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:[i, i], s:s, s:o, s:o, s:o}", "event", "run", "schema", "vaeproof-log/1",
                       "suite_version", VAEPROOF_VERSION, "suite_digest", r->suite->digest, "profile",
-                      vc_profile_name[r->profile], "seed", seed, "shard", shard, shards, "time", when, "command", command,
+                      vc_profile_name[r->profile], "seed", seed, "partial", (int)r->partial, "shard", shard, shards, "time", when, "command", command,
                       "backend", backend, "required", required));
 }
 
@@ -124,24 +124,26 @@ static json_t *write_pictures(const vc_run *r, const vc_case *c, const vc_result
 {
     vr_error err = {VR_OK, ""};
     const vr_tensor *side[2] = {&res->want, &res->got};
-    static const char *const what[] = {"golden", "got", "difference"};
+    static const char *const what[] = {"golden", "got", "difference", "heat"};
     if (!r->log_dir[0] || !res->got.data || !res->want.data || (res->got.dim[1] != 3 && res->got.dim[1] != 1))
         return NULL;
     const int64_t h = res->got.dim[2], w = res->got.dim[3], ch = res->got.dim[1];
     vr_image img = {(int32_t)w, (int32_t)h, (int32_t)ch, 8, malloc((size_t)(h * w * ch))};
     json_t *files = json_object();
-    for (int k = 0; k < 3 && img.data; k++) {
+    for (int k = 0; k < (res->heat.data ? 4 : 3) && img.data; k++) {
         char name[200], path[4400];
         snprintf(name, sizeof name, "%s.%s.png", c->id, what[k]);
         snprintf(path, sizeof path, "%s/%s", r->log_dir, name);
         vr_status s;
         if (k < 2) {
-            vr_to_u8(side[k]->data, ch, h, w, -1.0, 1.0, img.data);
+            vr_to_u8(side[k]->data, ch, h, w, res->range_lo, res->range_hi, img.data);
             s = vr_png_write(path, &img, &err);
+        } else if (k == 3) {
+            s = vr_png_write(path, &res->heat, &err);
         } else {
             vr_image d = {.data = NULL};
             double gain = 0;
-            s = vr_difference_picture(&res->got, &res->want, 0, -1.0, 1.0, NULL, &gain, &d, &err);
+            s = vr_difference_picture(&res->got, &res->want, 0, res->range_lo, res->range_hi, NULL, &gain, &d, &err);
             if (s == VR_OK)
                 s = vr_png_write(path, &d, &err);
             free(d.data);

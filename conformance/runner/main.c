@@ -124,6 +124,7 @@ static int run_cases(vc_run *r, const vc_options *o, const vc_selection *sel, in
 {
     const double start = now();
     int64_t done = 0;
+    r->partial = o->any_level || o->any_contract || o->pattern || o->model;
     vc_log_run(r, argc, argv, sel->item, sel->count, o->shard, o->shards);
     for (; done < sel->count && !interrupted; done++) {
         vc_result res;
@@ -138,8 +139,7 @@ static int run_cases(vc_run *r, const vc_options *o, const vc_selection *sel, in
     const int code = verdict(r, sel, done);
     const double seconds = now() - start;
     vc_log_end(r, code, seconds);
-    const bool part = o->any_level || o->any_contract || o->pattern || o->shards > 1 || o->model;
-    summary(r, sel, done, code, seconds, part);
+    summary(r, sel, done, code, seconds, r->partial || o->shards > 1);
     return code;
 }
 

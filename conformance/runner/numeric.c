@@ -12,6 +12,7 @@
 
 #include "runner/own_model.h"
 #include "runner/run.h"
+#include "vaeref/metrics.h"
 
 enum { MOST_RUNS = 8, ENOUGH_ELEMENTS = 512 };
 
@@ -237,6 +238,11 @@ static void keep_pictures(const vc_problem *p, const vr_tensor *got, const vr_te
         vr_convert(VR_F32, res->got.data, got->dtype, got->data, (uint64_t)n, &err);
         vr_convert(VR_F32, res->want.data, VR_F64, e.truth.data, (uint64_t)n, &err);
     }
+    double gain = 0;
+    res->range_lo = p->program->range_lo;
+    res->range_hi = p->program->range_hi;
+    if (p->tiled && res->want.data)
+        vr_difference_picture(&res->got, &res->want, 0, res->range_lo, res->range_hi, &p->plan.grid[0], &gain, &res->heat, &err);
     vc_expected_free(&e);
 }
 

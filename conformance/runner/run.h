@@ -8,6 +8,7 @@
 #include "runner/exchange.h"
 #include "runner/problem.h"
 #include "runner/waiver.h"
+#include "vaeref/io.h"
 
 #define VC_STATUS_MAP(X)                  \
     X(VC_PASS, "pass")                     \
@@ -53,6 +54,8 @@ typedef struct vc_result {
     double culprit_ratio;
     double seconds;
     vr_tensor got, want;     /* pictures of a failed decode; may be empty */
+    double range_lo, range_hi; /* of them */
+    vr_image heat;           /* their difference with the tile grid; of tiled decodes */
     char log_tail[1200];     /* of the child, when it failed */
 } vc_result;
 
@@ -67,6 +70,7 @@ typedef struct vc_run {
     int32_t threads;         /* of the reference */
     double timeout;          /* seconds of one run verb */
     bool locate, verbose;
+    bool partial;            /* some cases of the profile were not asked for */
     bool deterministic, order_free; /* badges D1, D2: no case showed otherwise */
     bool d1_tried, d2_tried;
     FILE *log;
