@@ -28,7 +28,8 @@ vr_status vc_backend_find(const char *text, const char *bin_dir, vc_backend_spec
 {
     *out = (vc_backend_spec){.text = text, .memory_bytes = (uint64_t)4 << 30};
     if (strncmp(text, "py:", 3) == 0) {
-        snprintf(out->program, sizeof out->program, "python3");
+        const char *python = getenv("VAEPROOF_PYTHON"); /* a virtual environment's, for one */
+        snprintf(out->program, sizeof out->program, "%s", python && *python ? python : access("/usr/bin/python3", X_OK) ? "python3" : "/usr/bin/python3");
         snprintf(out->argument, sizeof out->argument, "%s", text + 3);
         out->memory_bytes = 0; /* Python's libraries reserve far more than they use */
     } else {

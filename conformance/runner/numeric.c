@@ -81,7 +81,9 @@ static vr_status judge(const vc_problem *p, const pool *all, vc_result *res, vr_
 {
     const vj_contract contract = {p->c->storage, p->c->storage == VR_F64 ? VR_F64 : VR_F32};
     const vj_rules rules = {.limits = vj_limits_find(contract), .level = p->depth,
-                            .explained_zeros = p->c->fill == VC_INTEGER || p->method != VC_BY_RATIO ? 1.0 : 0.05};
+                            .explained_zeros = p->c->fill == VC_INTEGER || p->method != VC_BY_RATIO    ? 1.0
+                                               : p->program->op[p->last].kind == VR_OP_RELU ? 0.6 /* half of what enters */
+                                                                                            : 0.05};
     vr_tensor want = {.data = NULL};
     vr_status s = VR_OK;
     if (!rules.limits)
@@ -205,7 +207,8 @@ static bool claimed(const vc_run *r, const vc_problem *p, vc_result *res)
 {
     const vc_caps *k = &r->caps;
     const vc_entry *e = p->c->entry;
-    if (!(k->caps & VP_CAP_PROGRAM))
+    const bool file = !(k->caps & VP_CAP_PROGRAM) && (k->caps & VP_CAP_MODEL) && p->model && e->level >= VC_L3;
+    if (!(k->caps & VP_CAP_PROGRAM) && !file)
         vc_say(res, VC_UNSUPPORTED, "programs are not claimed");
     else if (!(k->storage >> wire_dtype(p->c->storage) & 1))
         vc_say(res, VC_UNSUPPORTED, "storage %s is not claimed", vc_contract_name(p->c->storage));
@@ -215,7 +218,7 @@ static bool claimed(const vc_run *r, const vc_problem *p, vc_result *res)
         vc_say(res, VC_UNSUPPORTED, "tile mode %s is not claimed", vr_tile_mode_name(e->tile.mode));
     else if ((p->first != 1 || p->last != p->program->output) && !(k->caps & VP_CAP_RANGE))
         vc_say(res, VC_UNSUPPORTED, "ranges of a program are not claimed");
-    else
+    else if (!file)
         for (int32_t i = p->first; i <= p->last; i++)
             if (!(k->ops >> p->program->op[i].kind & 1)) {
                 vc_say(res, VC_UNSUPPORTED, "operation %s is not claimed", vr_op_name(p->program->op[i].kind));
@@ -295,7 +298,9 @@ void vc_numeric_case(vc_run *r, const vc_case *c, vc_result *res)
     }
     if (claimed(r, &p, res)) {
         const vc_outcome o = vc_prepare(r, &p, vc_own_latents(c) ? 0 : 1, NULL, &err); /* small: one thread */
-        if (o != VC_ANSWER)
+        if (o == VC_REFUSED && r->child.code == VP_E_UNSUPPORTED && !(r->caps.caps & VP_CAP_PROGRAM))
+            vc_say(res, VC_UNSUPPORTED, "%s", r->child.text); /* families cannot be claimed one by one */
+        else if (o != VC_ANSWER)
             vc_from_outcome(r, o, "prepare", res);
         else
             judged_runs(r, &p, res, &err);

@@ -16,8 +16,42 @@ static json_t *tile_json(const vc_problem *p)
                      (json_int_t)o->tile_w, "overlap_h", (json_int_t)o->overlap_h, "overlap_w", (json_int_t)o->overlap_w);
 }
 
+/* For a backend that knows model files only: the model written as diffusers would have it. */
+static json_t *model_request(vc_run *r, const vc_problem *p, vr_error *err)
+{
+    char path[300];
+    int64_t groups = 0;
+    snprintf(path, sizeof path, "%s/model.safetensors", r->child.dir);
+    if (vr_model_write(p->model, path, VR_LAYOUT_DIFFUSERS, VR_DTYPE_NONE, err) != VR_OK)
+        return NULL;
+    for (int32_t i = 0; i < p->program->op_count; i++)
+        if (p->program->op[i].kind == VR_OP_GROUP_NORM)
+            groups = p->program->op[i].p.group_norm.groups;
+    return json_pack("{s:s, s:s, s:I, s:f, s:f}", "model", path, "arch", p->model->arch, "norm_num_groups", (json_int_t)groups,
+                     "scaling_factor", p->model->scaling_factor, "shift_factor", p->model->shift_factor);
+}
+
+static vc_outcome prepare_model(vc_run *r, const vc_problem *p, int32_t threads, vr_error *err)
+{
+    json_t *q = p->model ? model_request(r, p, err) : NULL;
+    const vr_shape l = p->latent;
+    const uint32_t storage = wire_dtype(p->c->storage);
+    if (!q) {
+        snprintf(r->child.text, sizeof r->child.text, "%.400s", p->model ? err->text : "no model of its own");
+        return VC_CRASH;
+    }
+    json_t *rest = json_pack("{s:i, s:i, s:i, s:[I, I, I, I, I], s:o}", "storage", (int)storage, "accumulate",
+                             (int)(storage == VP_F64 ? VP_F64 : VP_F32), "threads", (int)threads, "latent", (json_int_t)l.n,
+                             (json_int_t)l.c, (json_int_t)l.t, (json_int_t)l.h, (json_int_t)l.w, "tile", tile_json(p));
+    json_object_update(q, rest);
+    json_decref(rest);
+    return vc_child_call(&r->child, "prepare", q, r->timeout, NULL);
+}
+
 vc_outcome vc_prepare(vc_run *r, const vc_problem *p, int32_t threads, json_t *extra, vr_error *err)
 {
+    if (!(r->caps.caps & VP_CAP_PROGRAM) && !extra)
+        return prepare_model(r, p, threads, err);
     uint64_t bytes = 0;
     vc_slot weights;
     json_t *program = wire_program(p->program, &bytes);

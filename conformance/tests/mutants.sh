@@ -41,8 +41,8 @@ honest() {
     local seeds=${VAEPROOF_SEEDS:-2}
     for ((s = 1; s <= seeds; s++)); do
         checks=$((checks + 1))
-        "$vaecheck" --backend mutants --option "variant=$1" --case '[obd]*' --seed $s --no-locate -q >"$box/out" 2>&1 ||
-            fail "$1, seed $s: $("$vaecheck" --backend mutants --option "variant=$1" --case '[obd]*' --seed $s --no-locate 2>&1 | cut -c1-300 | head -5)"
+        "$vaecheck" --backend mutants --option "variant=$1" --case '[ob]*' --seed $s --no-locate -q >"$box/out" 2>&1 ||
+            fail "$1, seed $s: $("$vaecheck" --backend mutants --option "variant=$1" --case '[ob]*' --seed $s --no-locate 2>&1 | cut -c1-300 | head -5)"
     done
 }
 
