@@ -65,6 +65,19 @@ run 2 "list that lacks an id" "${some[@]}" --must-pass short.txt; has err "want 
 (cat core.txt; echo op.gone.f32) >long.txt
 run 2 "list with an id too many" "${some[@]}" --must-pass long.txt; has err "'op.gone.f32' is required"
 
+# ---- shards, as a Slurm array would run them ---------------------------------------------------
+mkdir two
+for i in 1 2; do
+    checks=$((checks + 1))
+    VAECHECK=$vaecheck SLURM_ARRAY_TASK_ID=$i SLURM_ARRAY_TASK_COUNT=2 "$VAEPROOF_SOURCE/conformance/examples/slurm_array.sh" \
+        minimal core 0x77 two >out 2>err || fail "shard $i: $(head -c 300 err)"
+done
+run 0 "merged" merge --report merged --junit j.xml two/shard-1.jsonl two/shard-2.jsonl; has out "minimal: conformant; 611 cases of 2 logs"
+has merged/report.json '"verdict": "conformant"'; has j.xml "<skipped"
+run 5 "half of it" merge two/shard-2.jsonl; has out "shard 1 of 2 is missing"
+run 5 "twice the same" merge two/shard-1.jsonl two/shard-1.jsonl; has err "in two logs"
+run 2 "no log" merge merged/report.json; has err "report.json:1"
+
 # ---- waivers ---------------------------------------------------------------------------------
 waiver() { echo "{\"schema\": \"vaeproof-waivers/1\", \"waivers\": [{\"case\": \"$1\", \"backend\": \"ref\", \"suite\": \"0.1.0\", \"status\": \"fail\", \"reason\": \"r\", \"issue\": \"https://example.org/1\", \"owner\": \"o\", \"expires\": \"$2\"}]}" >w.json; }
 soon=$(date -u -d '+30 days' +%F) gone=$(date -u -d '-1 day' +%F)
@@ -76,4 +89,4 @@ waiver 'op.relu.*' "$gone"
 run 2 "an expired waiver" "${some[@]}" --waivers w.json; has err "expired on $gone"
 
 echo "$checks checks, $failures failed"
-[ "$failures" = 0 ] && [ "$checks" -ge 68 ]
+[ "$failures" = 0 ] && [ "$checks" -ge 78 ]
