@@ -1,4 +1,4 @@
-/* The smallest backend: one operation, in f32. docs/abi.md explains it line by line. */
+/* The smallest backend: one operation, in f32 (docs/abi.md). SPDX-License-Identifier: MIT */
 #include "vaeproof/backend.h"
 
 #include <string.h>

@@ -95,13 +95,6 @@ vc_outcome vc_run_open(vc_run *r)
 
 /* ---- one case ---------------------------------------------------------------------------- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void attempt(vc_run *r, const vc_case *c, vc_result *res)
 {
     *res = (vc_result){.status = VC_PASS, .culprit = -1};
@@ -129,7 +122,7 @@ void vc_result_free(vc_result *res)
 
 void vc_case_run(vc_run *r, const vc_case *c, vc_result *res)
 {
-    const double start = now();
+    const double start = wire_now();
     const bool fresh = !r->opened;
     attempt(r, c, res);
     if (res->status == VC_STATUS_CRASH || res->status == VC_STATUS_TIMEOUT)
@@ -142,5 +135,5 @@ void vc_case_run(vc_run *r, const vc_case *c, vc_result *res)
                  vc_status_name(again.status));
         vc_result_free(&again);
     }
-    res->seconds = now() - start;
+    res->seconds = wire_now() - start;
 }

@@ -9,13 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static bool same_values(const vr_tensor *got, const vr_tensor *truth)
 {
     int64_t n = 0;
@@ -106,7 +99,7 @@ static vr_status keep(void *ctx, int32_t op, const char *tap, const vr_tensor *v
 
 void vc_locate(vc_run *r, const vc_problem *p, vc_result *res)
 {
-    const double start = now();
+    const double start = wire_now();
     vr_error err = {VR_OK, ""};
     if (p->own_program || !(r->caps.caps & VP_CAP_RANGE) || p->program->op_count > 512) {
         if (p->own_program) {
@@ -135,7 +128,7 @@ void vc_locate(vc_run *r, const vc_problem *p, vc_result *res)
         s = vr_exec_run(p->program, &z, &opt, &out, NULL, &err);
     if (s == VR_OK && vc_prepare(r, &plain, 1, NULL, &err) == VC_ANSWER) {
         res->culprit = -2;
-        for (int32_t i = p->first; i <= p->last && now() - start < 20 && r->child.pid; i++) {
+        for (int32_t i = p->first; i <= p->last && wire_now() - start < 20 && r->child.pid; i++) {
             double ratio = 0;
             if (!wrong_alone(r, &plain, i, value, &ratio))
                 continue;

@@ -33,13 +33,6 @@ static int fail(int code, const char *text)
     return code;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static const char *bin_dir(void)
 {
     static char path[PATH_MAX];
@@ -122,7 +115,7 @@ static void summary(const vc_run *r, const vc_selection *sel, int64_t done, int 
 
 static int run_cases(vc_run *r, const vc_options *o, const vc_selection *sel, int argc, char **argv)
 {
-    const double start = now();
+    const double start = wire_now();
     int64_t done = 0;
     r->partial = o->any_level || o->any_contract || o->pattern || o->model;
     vc_log_run(r, argc, argv, sel->item, sel->count, o->shard, o->shards);
@@ -137,7 +130,7 @@ static int run_cases(vc_run *r, const vc_options *o, const vc_selection *sel, in
         vc_result_free(&res);
     }
     const int code = verdict(r, sel, done);
-    const double seconds = now() - start;
+    const double seconds = wire_now() - start;
     vc_log_end(r, code, seconds);
     summary(r, sel, done, code, seconds, r->partial || o->shards > 1);
     return code;

@@ -16,7 +16,7 @@ const char *wire_result_text(wire_result r)
     return text[r];
 }
 
-static double now(void)
+double wire_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -60,7 +60,7 @@ static wire_result read_all(int fd, void *data, size_t n, double until)
     char *at = data;
     while (n) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        const double left = until - now();
+        const double left = until - wire_now();
         if (until >= 0 && left <= 0)
             return WIRE_TIMEOUT;
         int ready = poll(&p, 1, until < 0 ? -1 : (int)(left * 1000.0) + 1);
@@ -97,7 +97,7 @@ static json_t *parse_body(const char *text, size_t n)
 
 wire_result wire_receive(int fd, double seconds, char *kind, json_t **body)
 {
-    const double until = seconds < 0 ? -1 : now() + seconds;
+    const double until = seconds < 0 ? -1 : wire_now() + seconds;
     unsigned char head[5];
     size_t n;
     *body = NULL;

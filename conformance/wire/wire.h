@@ -21,6 +21,7 @@ enum { WIRE_LIMIT = 16 << 20 }; /* bytes of one body */
 
 typedef enum wire_result { WIRE_OK, WIRE_CLOSED, WIRE_TIMEOUT, WIRE_GARBAGE, WIRE_IO } wire_result;
 
+double wire_now(void); /* seconds, monotonic */
 const char *wire_result_text(wire_result r);
 /* Sends one frame; takes no reference of body. */
 wire_result wire_send(int fd, char kind, const json_t *body);

@@ -15,43 +15,19 @@ static vr_status product(const on_net *n, const dnnl_memory_desc_t *a, const dnn
                          float *x, float *y, float *z, vr_error *err)
 {
     dnnl_matmul_desc_t desc;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t p = NULL;
     dnnl_status_t s = dnnl_matmul_desc_init(&desc, a, b, NULL, c);
-    if (s == dnnl_success)
-        s = dnnl_primitive_desc_create(&pd, &desc, NULL, n->engine, NULL);
-    if (s == dnnl_success)
-        s = dnnl_primitive_create(&p, pd);
-    vr_status st = on_check(s, "matrix product", err);
     const on_arg arg[3] = {{DNNL_ARG_SRC, a, x}, {DNNL_ARG_WEIGHTS, b, y}, {DNNL_ARG_DST, c, z}};
-    if (st == VR_OK)
-        st = on_execute(n, p, arg, 3, "matrix product", err);
-    if (p)
-        dnnl_primitive_destroy(p);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    return st;
+    const vr_status st = on_check(s, "matrix product", err);
+    return st == VR_OK ? on_once(n, &desc, arg, 3, "matrix product", err) : st;
 }
 
 static vr_status softmax(const on_net *n, const dnnl_memory_desc_t *d, float *x, vr_error *err)
 {
     dnnl_softmax_desc_t desc;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t p = NULL;
     dnnl_status_t s = dnnl_softmax_forward_desc_init(&desc, dnnl_forward_inference, d, 1);
-    if (s == dnnl_success)
-        s = dnnl_primitive_desc_create(&pd, &desc, NULL, n->engine, NULL);
-    if (s == dnnl_success)
-        s = dnnl_primitive_create(&p, pd);
-    vr_status st = on_check(s, "softmax", err);
     const on_arg arg[2] = {{DNNL_ARG_SRC, d, x}, {DNNL_ARG_DST, d, x}};
-    if (st == VR_OK)
-        st = on_execute(n, p, arg, 2, "softmax", err);
-    if (p)
-        dnnl_primitive_destroy(p);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    return st;
+    const vr_status st = on_check(s, "softmax", err);
+    return st == VR_OK ? on_once(n, &desc, arg, 2, "softmax", err) : st;
 }
 
 vr_status on_attention(on_net *n, const vr_op *op, const on_value *in[3], on_value *out, vr_error *err)

@@ -59,6 +59,23 @@ vr_status on_execute(const on_net *n, dnnl_primitive_t p, const on_arg *arg, int
     return on_check(s, what, err);
 }
 
+vr_status on_once(const on_net *n, const void *desc, const on_arg *arg, int count, const char *what, vr_error *err)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t p = NULL;
+    dnnl_status_t made = dnnl_primitive_desc_create(&pd, desc, NULL, n->engine, NULL);
+    if (made == dnnl_success)
+        made = dnnl_primitive_create(&p, pd);
+    vr_status s = on_check(made, what, err);
+    if (s == VR_OK)
+        s = on_execute(n, p, arg, count, what, err);
+    if (p)
+        dnnl_primitive_destroy(p);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    return s;
+}
+
 float *on_floats(const on_net *n, const on_value *v)
 {
     const int64_t count = on_count(v->shape);

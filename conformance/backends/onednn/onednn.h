@@ -43,6 +43,8 @@ typedef struct on_arg {
     const dnnl_memory_desc_t *desc;
     void *data;
 } on_arg;
+/* Makes a primitive from an operation descriptor, runs it and drops it. */
+vr_status on_once(const on_net *n, const void *desc, const on_arg *arg, int count, const char *what, vr_error *err);
 vr_status on_execute(const on_net *n, dnnl_primitive_t p, const on_arg *arg, int count, const char *what, vr_error *err);
 
 /* out->shape is set; out->data allocated here. in: the operation's inputs. */

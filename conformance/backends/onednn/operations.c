@@ -51,24 +51,12 @@ static vr_status eltwise(const on_net *n, dnnl_alg_kind_t kind, const on_value *
     const int64_t count = on_count(in->shape);
     dnnl_memory_desc_t d;
     dnnl_eltwise_desc_t desc;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t p = NULL;
     dnnl_status_t s = on_desc(&d, 1, &count, on_type(n));
     if (s == dnnl_success)
         s = dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, kind, &d, kind == dnnl_eltwise_swish ? 1.0F : 0.0F, 0.0F);
-    if (s == dnnl_success)
-        s = dnnl_primitive_desc_create(&pd, &desc, NULL, n->engine, NULL);
-    if (s == dnnl_success)
-        s = dnnl_primitive_create(&p, pd);
-    vr_status st = on_check(s, what, err);
     const on_arg arg[2] = {{DNNL_ARG_SRC, &d, in->data}, {DNNL_ARG_DST, &d, out->data}};
-    if (st == VR_OK)
-        st = on_execute(n, p, arg, 2, what, err);
-    if (p)
-        dnnl_primitive_destroy(p);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    return st;
+    const vr_status st = on_check(s, what, err);
+    return st == VR_OK ? on_once(n, &desc, arg, 2, what, err) : st;
 }
 
 static vr_status add(const on_net *n, const on_value *a, const on_value *b, on_value *out, vr_error *err)
@@ -76,24 +64,12 @@ static vr_status add(const on_net *n, const on_value *a, const on_value *b, on_v
     const int64_t count = on_count(a->shape);
     dnnl_memory_desc_t d;
     dnnl_binary_desc_t desc;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t p = NULL;
     dnnl_status_t s = on_desc(&d, 1, &count, on_type(n));
     if (s == dnnl_success)
         s = dnnl_binary_desc_init(&desc, dnnl_binary_add, &d, &d, &d);
-    if (s == dnnl_success)
-        s = dnnl_primitive_desc_create(&pd, &desc, NULL, n->engine, NULL);
-    if (s == dnnl_success)
-        s = dnnl_primitive_create(&p, pd);
-    vr_status st = on_check(s, "sum", err);
     const on_arg arg[3] = {{DNNL_ARG_SRC_0, &d, a->data}, {DNNL_ARG_SRC_1, &d, b->data}, {DNNL_ARG_DST, &d, out->data}};
-    if (st == VR_OK)
-        st = on_execute(n, p, arg, 3, "sum", err);
-    if (p)
-        dnnl_primitive_destroy(p);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    return st;
+    const vr_status st = on_check(s, "sum", err);
+    return st == VR_OK ? on_once(n, &desc, arg, 3, "sum", err) : st;
 }
 
 /* Copies: nearest upsampling and unpacking. */
