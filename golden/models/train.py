@@ -1,8 +1,8 @@
-"""Trains the small autoencoder of golden/models on drawings made by this script, and
+"""Trains the small autoencoder of golden/models/drawings on drawings made by this script, and
 writes decoder.safetensors (f16, keys of a diffusers AutoencoderKL), config.json,
 latents.safetensors (encodings of held-out drawings) and TRAINING.json (what was measured).
 
-  /usr/bin/python3 golden/models/train.py --minutes 12     # Debian's python3-torch, numpy
+  /usr/bin/python3 golden/models/train.py --minutes 10     # Debian's python3-torch, numpy
 
 The decoder has what the large ones have: residual blocks with group norm and silu,
 attention in its middle, nearest upsampling. Times and threads decide how many steps are
@@ -203,11 +203,11 @@ HELD_OUT = {"square": (64, 64), "wide": (80, 128), "tall": (144, 96), "large": (
 
 def main():
     p = argparse.ArgumentParser(description="Trains the small autoencoder and writes its files")
-    p.add_argument("--minutes", type=float, default=12)
+    p.add_argument("--minutes", type=float, default=10)
     p.add_argument("--seed", type=int, default=20261201)
     p.add_argument("--batch", type=int, default=12)
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--output", default=HERE)
+    p.add_argument("--output", default=os.path.join(HERE, "drawings"))
     a = p.parse_args()
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
