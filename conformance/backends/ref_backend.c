@@ -49,7 +49,9 @@ static int32_t ref_open(const char *options, vp_device **out)
                 d->variant = &variant_list[i];
     }
     bool ok = d->variant != NULL;
-    snprintf(open_error, sizeof open_error, ok ? "" : "no variant '%s'", v);
+    open_error[0] = '\0';
+    if (!ok)
+        snprintf(open_error, sizeof open_error, "no variant '%s'", v);
     if (ok && d->variant->fixed_order)
         d->order = d->variant->order;
     if (ok && vp_option(options, "order", v, sizeof v) && !vr_order_parse(v, &d->order)) {

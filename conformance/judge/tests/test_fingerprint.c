@@ -36,7 +36,7 @@ static const char *text_of(bool (*wrong)(int c, int y, int x, int i), const vr_t
         }
     cr_assert_eq(vj_fingerprint_make(&got, &truth, NULL, 0.5, g, &f, &err), VR_OK, "%s", err.text);
     cr_assert_eq(f.wrong, count);
-    cr_assert(fabs(f.share - (double)count / COUNT) < 1e-12 && f.elements == COUNT);
+    cr_assert(fabs(f.share - (double)count / (double)COUNT) < 1e-12 && f.elements == COUNT);
     const char *colon = strstr(f.text, ": ");
     return colon ? colon + 2 : f.text;
 }

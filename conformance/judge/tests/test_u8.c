@@ -105,7 +105,7 @@ Test(judge_u8, off_by_one_at_a_half_integer_is_legal)
         cr_assert_eq(((uint8_t *)u8.data)[33], k < 0 ? 100 : 101);
         ((uint8_t *)u8.data)[33] = k < 0 ? 101 : 100;
         cr_assert_eq(judge(&s, &u8), VJ_PASS, "%s", r.reason);
-        cr_assert_eq(llround(r.u8.share * COUNT), 1);
+        cr_assert_eq(llround(r.u8.share * (double)COUNT), 1);
     }
 }
 
