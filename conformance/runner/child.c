@@ -38,6 +38,8 @@ vr_status vc_backend_find(const char *text, const char *bin_dir, vc_backend_spec
             snprintf(out->argument, sizeof out->argument, "%s%s", strchr(text, '/') ? "" : "./", text);
         else
             snprintf(out->argument, sizeof out->argument, "%s/../lib/libvaebackend_%s.so", bin_dir, text);
+        if (!strchr(text, '/') && access(out->argument, R_OK) != 0) /* where it is installed */
+            snprintf(out->argument, sizeof out->argument, "%s/../lib/vaeproof/libvaebackend_%s.so", bin_dir, text);
     }
     if (access(out->argument, R_OK) != 0)
         return vr_fail(err, VR_E_IO, "--backend '%s': no %s; want ref, onednn, another library in ../lib beside this tool, "

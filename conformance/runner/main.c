@@ -209,12 +209,16 @@ static int list_cases(vc_suite *suite, const vc_options *o)
     return 0;
 }
 
-static int load_suite(const vc_options *o, vc_suite *suite, char *dir, size_t size)
+static int load_suite(vc_options *o, vc_suite *suite, char *dir, size_t size)
 {
     vr_error err = {VR_OK, ""};
     snprintf(dir, size, "%s", o->cases ? o->cases : VAEPROOF_CASES_DIR);
-    if (!o->cases && access(dir, R_OK) != 0)
+    static char list[PATH_MAX]; /* an installed tool has its suite in ../share, one that was built in the sources */
+    snprintf(list, sizeof list, "%s/../share/vaeproof/mustpass/%s.txt", bin_dir(), vc_profile_name[o->profile]);
+    if (!o->cases && access(list, R_OK) == 0) {
         snprintf(dir, size, "%s/../share/vaeproof/cases", bin_dir());
+        o->mustpass = o->mustpass ? o->mustpass : list;
+    }
     const vr_status s = o->model ? vc_own_model_suite(o, suite, &err) : vc_suite_load(dir, suite, &err);
     return s == VR_OK ? VC_CONTINUE : fail(VC_EXIT_USAGE, err.text);
 }

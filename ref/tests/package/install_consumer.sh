@@ -30,6 +30,9 @@ if ! { "$cmake" -S "$here/consumer" -B "$work/b" -DCMAKE_C_COMPILER="$cc" \
     cat "$work/log"
     exit 1
 fi
+if [ -x "$prefix/bin/vaecheck" ] && [ -z "$flags" ]; then
+    "$prefix/bin/vaecheck" --backend minimal -q || { echo "the installed vaecheck does not find its backend or its cases"; exit 1; }
+fi
 check find_package "$work/b/consumer"
 
 pc=$(find "$prefix" -name vaeproof.pc)
