@@ -11,7 +11,7 @@ failures=0 ran=0
 judge() { # NAME ARGS...
     local name=$1 code
     shift
-    "$vaecheck" -q "$@" >"$box/out" 2>&1
+    "$vaecheck" -q --seed 0x5eed "$@" >"$box/out" 2>&1
     code=$?
     case $code in
         0) ran=$((ran + 1)); tail -1 "$box/out" ;;
