@@ -104,7 +104,12 @@ Test(oracle_tiled, every_row)
     const json_t *row;
     cr_assert_eq(oracle_open("tiled.safetensors", "tiled.json", &f, &err), VR_OK, "%s", err.text);
     cr_assert_geq(f.count, 15u);
-    json_array_foreach(f.rows, i, row)
+    json_array_foreach(f.rows, i, row) {
+#ifdef ORACLE_TINY_ONLY /* sanitizers make the others take minutes and see the same code */
+        if (!strstr(oracle_string(row, "model"), "synth:tae"))
+            continue;
+#endif
         check_row(&f, row);
+    }
     oracle_close(&f);
 }
