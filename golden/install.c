@@ -36,11 +36,12 @@ vr_status vg_check_folder(const char *dir, vr_error *err)
 {
     vg_names all;
     vr_status s = vg_list(dir, &all, err);
+    const bool listed = !s;
     for (int64_t i = 0; !s && i < all.count; i++)
         if (!version_file(all.item[i]))
             s = vr_fail(err, VR_E_ARGUMENT, "%s: holds '%s', which is no file of a golden version; want a new folder, "
                         "or one that regen made", dir, all.item[i]);
-    if (!s)
+    if (listed)
         vg_names_free(&all);
     return s == VR_E_NOTFOUND ? VR_OK : s;
 }

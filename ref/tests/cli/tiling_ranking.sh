@@ -10,6 +10,7 @@ if [ ! -r "$real/taef2_decoder.safetensors" ]; then
     echo "skipped: no trained weights in $real (set VAEPROOF_SHARED_DIR when configuring)"
     exit 77
 fi
+[ "${1:-full}" = full ] || { echo "skipped: eight decodes of 512x512 take minutes under a sanitizer"; exit 77; }
 D=(decode --model "$real/taef2_decoder.safetensors" --latents "$real/taef2_latents.safetensors#astronaut" --tile 192)
 declare -A tone rms
 value() { grep -m1 "\"$1\":" s.json | sed -E 's/^[^:]*: *"?([^",]*)"?,?$/\1/'; }
